@@ -10,26 +10,17 @@ use crate::spec::Dialect;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-/// The format of figures that are computed from files.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum FigureFormat {
-    Text,
-    Markdown,
-    Latex,
-    Json,
+crate::util::named! {
+    /// The format of figures that are computed from files.
+    pub(super) enum FigureFormat {
+        Text = "text";
+        Markdown = "markdown";
+        Latex = "latex";
+        Json = "json";
+    }
 }
 
 impl FigureFormat {
-    pub(super) fn find(name: &str) -> Option<Self> {
-        match name {
-            "text" => Some(Self::Text),
-            "markdown" => Some(Self::Markdown),
-            "latex" => Some(Self::Latex),
-            "json" => Some(Self::Json),
-            _ => None,
-        }
-    }
-
     /// True if only a sheet has the format.
     pub(super) fn is_sheet(self) -> bool {
         matches!(self, Self::Markdown | Self::Latex)
@@ -88,5 +79,5 @@ pub(super) fn format_parser() -> impl TypedValueParser<Value = Format> {
 }
 
 pub(super) fn dialect_parser() -> impl TypedValueParser<Value = Dialect> {
-    choice(dialects(), Dialect::from_name)
+    choice(dialects(), Dialect::find)
 }

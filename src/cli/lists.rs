@@ -7,7 +7,7 @@ use crate::diag::Failure;
 use crate::experiment::SUITES;
 use crate::import::METRICS;
 use crate::model::commands;
-use crate::session::groups::{self, GROUPS, PersonalityGroup};
+use crate::session::groups::{self, GROUPS, GroupKind, PersonalityGroup};
 use crate::session::{Session, Settings, SilentFront, library};
 use crate::spec::attrs;
 use crate::spec::predefined::PREDEFINED;
@@ -161,7 +161,7 @@ pub(super) fn list(word: Option<&str>) -> Result<u8, Failure> {
 /// The words that select a list or a group, each with what it selects.
 pub(super) fn words() -> impl Iterator<Item = (&'static str, String)> {
     let groups = GROUPS.iter().map(|group| (group.name, count::count(group.names.len() as u64, "personality")));
-    let kinds = groups::KINDS.iter().map(|kind| (kind.name(), kind.about().to_owned()));
+    let kinds = GroupKind::ALL.iter().map(|kind| (kind.name(), kind.about().to_owned()));
     let lists = LISTS.iter().map(|list| (list.name, String::new()));
     groups.chain(kinds).chain(lists).chain([(PERSONALITIES, "all of them".to_owned())])
 }
@@ -181,9 +181,9 @@ fn overview() -> String {
         line
     };
     let mut lines = Vec::new();
-    for kind in groups::KINDS {
+    for kind in GroupKind::ALL {
         lines.push(format!("{}: {}", kind.name(), kind.about()));
-        lines.extend(GROUPS.iter().filter(|group| group.kind == *kind).map(|group| row(group.name, group.names)));
+        lines.extend(GROUPS.iter().filter(|group| group.kind == kind).map(|group| row(group.name, group.names)));
     }
     let suites: Vec<&str> = SUITES.iter().map(|(name, _)| *name).collect();
     lines.push("experiments: several runs and what they say".to_owned());

@@ -7,43 +7,18 @@ use crate::sheet::{SheetColumn, SheetTable};
 use crate::util::count::fixed;
 use serde::{Deserialize, Serialize};
 
-/// The form of an improvement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ImprovementForm {
-    #[default]
-    Percent,
-    Factor,
-    Both,
+crate::util::named! {
+    /// The form of an improvement.
+    #[derive(Default)]
+    pub serde enum ImprovementForm {
+        #[default]
+        Percent = "percent", "per cent: 50 % for 150 operations per second instead of 100, or for 2 seconds instead of 3";
+        Factor = "factor", "the factor, 1.50 in both cases";
+        Both = "both", "per cent and the factor";
+    }
 }
 
 impl ImprovementForm {
-    pub const ALL: [Self; 3] = [Self::Percent, Self::Factor, Self::Both];
-
-    /// The name in files and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Percent => "percent",
-            Self::Factor => "factor",
-            Self::Both => "both",
-        }
-    }
-
-    /// The description, one line.
-    pub fn about(self) -> &'static str {
-        match self {
-            Self::Percent => {
-                "per cent: 50 % for 150 operations per second instead of 100, or for 2 seconds instead of 3"
-            }
-            Self::Factor => "the factor, 1.50 in both cases",
-            Self::Both => "per cent and the factor",
-        }
-    }
-
-    pub fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|form| form.name() == name)
-    }
-
     /// The cells of an improvement.
     fn cells(self, found: Option<&Improvement>) -> Vec<String> {
         let shown = |text: &dyn Fn(f64) -> String| match found.and_then(|found| Some((found.factor?, found))) {

@@ -8,28 +8,19 @@ use super::Observation;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// When a command runs. The journal has it as a switch: whether it runs before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "bool", into = "bool")]
-pub enum HookTime {
-    /// Before a run, or at the begin of a scope.
-    Before,
-    /// After a run, or at the end of a scope.
-    After,
+crate::util::named! {
+    /// When a command runs. The journal has it as a switch: whether it runs before. The names of hooks begin with the word.
+    #[derive(Serialize, Deserialize)]
+    #[serde(from = "bool", into = "bool")]
+    pub enum HookTime {
+        /// Before a run, or at the begin of a scope.
+        Before = "before";
+        /// After a run, or at the end of a scope.
+        After = "after";
+    }
 }
 
 impl HookTime {
-    /// All times, in the order of execution.
-    pub const ALL: [Self; 2] = [Self::Before, Self::After];
-
-    /// Its name, with which the names of hooks begin.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Before => "before",
-            Self::After => "after",
-        }
-    }
-
     pub fn of_hook(name: &str) -> Self {
         if name.split('-').next() == Some(Self::Before.name()) { Self::Before } else { Self::After }
     }

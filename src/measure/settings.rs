@@ -411,7 +411,7 @@ options! {
     "layout-seed", Rare, Plan, Anyone, Text("LAYOUT_SEED", |s, v| put(&mut s.layout_seed, number(v, 0..=u64::MAX)));
     /// WML dialect of the script [default: detected from the script]
     "dialect", Rare, Plan, Anyone,
-        Name("DIALECT", dialects, |s, v| pick(&mut s.dialect, Dialect::from_name(v).map(Some)));
+        Name("DIALECT", dialects, |s, v| pick(&mut s.dialect, Dialect::find(v).map(Some)));
     /// Record a hash of the first N operations of each thread (flowop, file, offset, size) in the result [default N:
     /// 1000]. Runs with equal operations have equal digests, if threads that share files also pick them in the same
     /// order
@@ -426,9 +426,9 @@ options! {
     /// Bind each thread to a processor, round robin
     "pin", Rare, Run, Anyone, Nothing(|s| s.pin = true);
     /// The ranks that share the tree of a file set, unless the script sets `share=` [default: host]
-    "share", Rare, Run, Anyone, Name("RANKS", sharings, |s, v| pick(&mut s.share, Sharing::from_name(v)));
+    "share", Rare, Run, Anyone, Name("RANKS", sharings, |s, v| pick(&mut s.share, Sharing::find(v)));
     /// What each rank runs: the whole workload, or a part of its process instances [default: copy]
-    "ranks", Rare, Run, Anyone, Name("HOW", divisions, |s, v| pick(&mut s.division, Division::from_name(v)));
+    "ranks", Rare, Run, Anyone, Name("HOW", divisions, |s, v| pick(&mut s.division, Division::find(v)));
     /// Give up, with status 3, if creating the files makes no progress for TIME (seconds, or with a unit as in `10m`);
     /// 0: never [default: 10m]
     "prepare-timeout", Rare, Run, Anyone,

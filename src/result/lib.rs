@@ -144,67 +144,39 @@ pub struct Script {
     pub dialect_reason: String,
 }
 
-/// How a run ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunState {
-    /// Ended as the script specifies.
-    #[default]
-    Complete,
-    /// Interrupted by a signal or the user.
-    Interrupted,
-    /// Ended by a failed operation.
-    Failed,
-    /// No thread could find a usable file, or the file system did not answer.
-    Stuck,
-    /// Ended before it filled its file system.
-    LowSpace,
-    /// Completed no operation.
-    NothingDone,
-}
-
-impl RunState {
-    /// Returns the name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::Interrupted => "interrupted",
-            Self::Failed => "failed",
-            Self::Stuck => "stuck",
-            Self::LowSpace => "low_space",
-            Self::NothingDone => "nothing_done",
-        }
+wml_text::named! {
+    /// How a run ended.
+    #[derive(Default)]
+    pub serde enum RunState {
+        /// Ended as the script specifies.
+        #[default]
+        Complete = "complete";
+        /// Interrupted by a signal or the user.
+        Interrupted = "interrupted";
+        /// Ended by a failed operation.
+        Failed = "failed";
+        /// No thread could find a usable file, or the file system did not answer.
+        Stuck = "stuck";
+        /// Ended before it filled its file system.
+        LowSpace = "low_space";
+        /// Completed no operation.
+        NothingDone = "nothing_done";
     }
 }
 
-/// The state of the page cache for the run's files when the run began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CacheState {
-    /// The files were evicted from the cache.
-    #[serde(rename = "cold")]
-    Cold,
-    /// The files were read into the cache.
-    #[serde(rename = "warm")]
-    Warm,
-    /// The cache was left as it was.
-    #[default]
-    #[serde(rename = "as-is")]
-    AsIs,
-    /// The files were evicted, but the state of a cache below the file system, such as that of a loop device, is
-    /// unknown.
-    #[serde(rename = "unknown below")]
-    UnknownBelow,
-}
-
-impl CacheState {
-    /// Returns the name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cold => "cold",
-            Self::Warm => "warm",
-            Self::AsIs => "as-is",
-            Self::UnknownBelow => "unknown below",
-        }
+wml_text::named! {
+    /// The state of the page cache for the run's files when the run began.
+    #[derive(Default)]
+    pub serde enum CacheState {
+        /// The files were evicted from the cache.
+        Cold = "cold";
+        /// The files were read into the cache.
+        Warm = "warm";
+        /// The cache was left as it was.
+        #[default]
+        AsIs = "as-is";
+        /// The files were evicted, but the state of a cache below the file system, such as that of a loop device, is unknown.
+        UnknownBelow = "unknown below";
     }
 }
 
@@ -398,32 +370,23 @@ pub struct Warmup {
     pub intervals: Vec<Interval>,
 }
 
-/// The class of a flowop, which decides how it is counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FlowopClass {
-    /// Synchronous file operations.
-    Io,
-    /// Asynchronous file operations.
-    Aio,
-    /// Synchronization with other threads or with time: semaphores, rate limiters.
-    Sync,
-    /// All others: processor load, delays, end conditions.
-    #[default]
-    Other,
+wml_text::named! {
+    /// The class of a flowop, which decides how it is counted.
+    #[derive(Default, PartialOrd, Ord)]
+    pub serde enum FlowopClass {
+        /// Synchronous file operations.
+        Io = "io";
+        /// Asynchronous file operations.
+        Aio = "aio";
+        /// Synchronization with other threads or with time: semaphores, rate limiters.
+        Sync = "sync";
+        /// All others: processor load, delays, end conditions.
+        #[default]
+        Other = "other";
+    }
 }
 
 impl FlowopClass {
-    /// Returns the name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Io => "io",
-            Self::Aio => "aio",
-            Self::Sync => "sync",
-            Self::Other => "other",
-        }
-    }
-
     /// True if the summary includes flowops of this class.
     pub fn is_io(self) -> bool {
         matches!(self, Self::Io | Self::Aio)
@@ -517,36 +480,23 @@ pub struct FlowopResult {
     pub histogram: String,
 }
 
-/// The layer that served the requested bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verdict {
-    /// The devices served at least nine tenths.
-    #[serde(rename = "device")]
-    Device,
-    /// Memory: the devices served at most one tenth.
-    #[serde(rename = "memory")]
-    Memory,
-    /// Devices and memory, in between.
-    #[serde(rename = "device and memory")]
-    Both,
-    /// Unknown: the state of a cache below the file system is not known.
-    #[serde(rename = "unknown below")]
-    UnknownBelow,
+wml_text::named! {
+    /// The layer that served the requested bytes.
+    pub serde enum Verdict {
+        /// The devices served at least nine tenths.
+        Device = "device";
+        /// Memory: the devices served at most one tenth.
+        Memory = "memory";
+        /// Devices and memory, in between.
+        Both = "device and memory";
+        /// Unknown: the state of a cache below the file system is not known.
+        UnknownBelow = "unknown below";
+    }
 }
 
 impl Verdict {
     /// The devices served a file set if they transferred at least this part of the requested bytes.
     pub const DEVICE_PART: f64 = 0.9;
-
-    /// Returns the name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Device => "device",
-            Self::Memory => "memory",
-            Self::Both => "device and memory",
-            Self::UnknownBelow => "unknown below",
-        }
-    }
 }
 
 /// Numbers of bytes read and written.

@@ -2,38 +2,15 @@
 //!
 //! To add a personality, add its name to one of them.
 
-/// What a group of personalities is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GroupKind {
-    Applications,
-    Micro,
-    Tools,
-    Historical,
-}
-
-impl GroupKind {
-    /// The word that selects all its groups.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Applications => "applications",
-            Self::Micro => "micro",
-            Self::Tools => "tools",
-            Self::Historical => "historical",
-        }
-    }
-
-    pub const fn about(self) -> &'static str {
-        match self {
-            Self::Applications => "what servers and databases do",
-            Self::Micro => "one kind of operation each",
-            Self::Tools => "what other tools measure",
-            Self::Historical => "measurements that were published, to repeat them",
-        }
+crate::util::named! {
+    /// What a group of personalities is for, in the order of the list. Its name selects all of its groups.
+    pub enum GroupKind {
+        Applications = "applications", "what servers and databases do";
+        Micro = "micro", "one kind of operation each";
+        Tools = "tools", "what other tools measure";
+        Historical = "historical", "measurements that were published, to repeat them";
     }
 }
-
-/// All kinds, in the order of the list.
-pub const KINDS: &[GroupKind] = &[Applications, Micro, Tools, Historical];
 
 /// Personalities that belong together.
 #[derive(Debug)]
@@ -90,7 +67,7 @@ pub fn all() -> impl Iterator<Item = &'static str> {
 #[cfg(test)]
 mod tests {
     use super::super::library::PERSONALITIES;
-    use super::{GROUPS, KINDS, all};
+    use super::{GROUPS, GroupKind, all};
     use std::collections::BTreeSet;
 
     #[test]
@@ -104,8 +81,7 @@ mod tests {
     /// A word selects one thing.
     #[test]
     fn groups_have_names_of_their_own() {
-        let words: Vec<&str> =
-            GROUPS.iter().map(|group| group.name).chain(KINDS.iter().map(|kind| kind.name())).collect();
+        let words: Vec<&str> = GROUPS.iter().map(|group| group.name).chain(GroupKind::WORDS.iter().copied()).collect();
         let distinct: BTreeSet<&str> = words.iter().copied().collect();
         assert_eq!(distinct.len(), words.len(), "{words:?}");
     }

@@ -14,6 +14,7 @@ pub mod go_bench;
 pub mod hash;
 pub mod json;
 pub mod markdown;
+mod named;
 pub mod printable;
 pub mod secrets;
 pub mod size;

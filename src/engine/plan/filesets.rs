@@ -216,7 +216,7 @@ fn as_written(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>)
 fn share(values: &Evaluated, found: &mut Vec<Diagnostic>) -> Option<Sharing> {
     let (value, span) = values.get("share")?;
     let word = value.print();
-    let sharing = Sharing::from_name(&word);
+    let sharing = Sharing::find(&word);
     if sharing.is_none() {
         let words: Vec<String> = Sharing::WORDS.iter().map(|word| format!("`{word}`")).collect();
         let report = Diagnostic::error(Code::WrongType, span, format!("`share` is `{word}`"));

@@ -298,9 +298,7 @@ fn set(b: &mut ModelBuilder<'_>, s: &CommandStatement<'_>) -> Option<CommandKind
 fn set_mode(b: &mut ModelBuilder<'_>, s: &CommandStatement<'_>) -> Option<CommandKind> {
     let words: Vec<&str> = s.args.iter().filter_map(|arg| word_of(Some(arg))).collect();
     match words[..] {
-        ["quit", name] if let Some(mode) = QuitMode::ALL.into_iter().find(|mode| mode.name() == name) => {
-            Some(CommandKind::SetMode(mode))
-        }
+        ["quit", name] if let Some(mode) = QuitMode::find(name) => Some(CommandKind::SetMode(mode)),
         ["nousestats"] => Some(CommandKind::SetNoUseStats),
         _ => b.bad_form(s.span, s.spec.form),
     }

@@ -65,29 +65,17 @@ pub enum Object {
     All,
 }
 
-/// What ends a run before its time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum QuitMode {
-    /// Only an error.
-    #[default]
-    Timeout,
-    /// The end of all threads.
-    AllDone,
-    /// The end of one thread.
-    FirstDone,
-}
-
-impl QuitMode {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Timeout, Self::AllDone, Self::FirstDone];
-
-    /// The word in `set mode quit …`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Timeout => "timeout",
-            Self::AllDone => "alldone",
-            Self::FirstDone => "firstdone",
-        }
+wml_text::named! {
+    /// What ends a run before its time.
+    #[derive(Default)]
+    pub enum QuitMode {
+        /// Only an error.
+        #[default]
+        Timeout = "timeout";
+        /// The end of all threads.
+        AllDone = "alldone";
+        /// The end of one thread.
+        FirstDone = "firstdone";
     }
 }
 

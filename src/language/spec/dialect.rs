@@ -1,39 +1,16 @@
 //! The dialects of the two Filebench generations, and the table of the differences in meaning between them.
 
-/// The Filebench generation that a source text is written for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Dialect {
-    /// Filebench 1.1 to 1.4.
-    Sun,
-    /// Filebench 1.5, and scripts written for wmlrun.
-    #[default]
-    Fsl,
+wml_text::named! {
+    /// The Filebench generation that a source text is written for.
+    #[derive(Hash, Default)]
+    pub enum Dialect {
+        Sun = "sun", "Filebench 1.1 to 1.4";
+        #[default]
+        Fsl = "fsl", "Filebench 1.5, and scripts written for wmlrun";
+    }
 }
 
 impl Dialect {
-    /// Both dialects.
-    pub const ALL: [Self; 2] = [Self::Sun, Self::Fsl];
-
-    /// Returns its name in `# dialect:` lines, `--dialect` and results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sun => "sun",
-            Self::Fsl => "fsl",
-        }
-    }
-
-    /// Returns a description in one line.
-    pub fn about(self) -> &'static str {
-        match self {
-            Self::Sun => "Filebench 1.1 to 1.4",
-            Self::Fsl => "Filebench 1.5, and scripts written for wmlrun",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|dialect| dialect.name() == name)
-    }
-
     /// Returns the meanings that differ between the dialects, for this one.
     pub fn semantics(self) -> &'static Semantics {
         match self {

@@ -112,30 +112,21 @@ impl Attr {
     }
 }
 
-/// The class of a flowop, which decides whether the I/O summary counts its operations.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Class {
-    /// I/O: counted in the summary.
-    Io,
-    /// Asynchronous I/O: counted in the summary, with the latency from submission to completion.
-    Aio,
-    /// Waits for other threads: reported in a separate line only.
-    Sync,
-    /// Everything else: reported in a separate line only.
-    Other,
+wml_text::named! {
+    /// The class of a flowop, which decides whether the I/O summary counts its operations.
+    pub enum Class {
+        /// I/O: counted in the summary.
+        Io = "io";
+        /// Asynchronous I/O: counted in the summary, with the latency from submission to completion.
+        Aio = "aio";
+        /// Waits for other threads: reported in a separate line only.
+        Sync = "sync";
+        /// Everything else: reported in a separate line only.
+        Other = "other";
+    }
 }
 
 impl Class {
-    /// Returns its name in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Io => "io",
-            Self::Aio => "aio",
-            Self::Sync => "sync",
-            Self::Other => "other",
-        }
-    }
-
     /// True if `IO Summary` counts it.
     pub fn is_io(self) -> bool {
         matches!(self, Self::Io | Self::Aio)

@@ -240,7 +240,7 @@ fn lines<'a>(map: &'a SourceMap, ast: &Ast) -> impl Iterator<Item = (usize, &'a 
 /// The dialect that a line `# dialect: NAME` names, and its place. An error is the name of an unknown dialect.
 fn named(ast: &Ast, start: usize, line: &str) -> Option<(Result<Dialect, String>, Span)> {
     let name = line.strip_prefix('#')?.trim_start_matches('#').trim_start().strip_prefix("dialect:")?.trim();
-    let found = Dialect::from_name(name).ok_or_else(|| name.to_owned());
+    let found = Dialect::find(name).ok_or_else(|| name.to_owned());
     Some((found, Span::new(ast.file, start, start + line.len())))
 }
 
