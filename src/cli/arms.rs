@@ -10,6 +10,7 @@ use crate::experiment::{Arm, Experiment, ExperimentKind, Identity};
 use crate::fileset::FilesetSpec;
 use crate::import::{Metric, TRANSACTIONS};
 use crate::measure::{GivenBy, RunOption, Settings, WarmupLength};
+use crate::model::{ModelValue, expr};
 use crate::os::limits;
 use crate::plan::{self, FlowopInfo, Plan};
 use crate::session::library::FoundScript;
@@ -145,16 +146,39 @@ impl PlannedArm {
         self.plan.as_ref().map_or(&[], |plan| &plan.lengths)
     }
 
+    /// The expected bytes of its file sets once all of their files exist.
+    pub(super) fn whole_bytes(&self) -> u64 {
+        self.plan.as_ref().map_or(0, |plan| plan.whole_bytes)
+    }
+
     /// The expected bytes of its file sets before the run; 0 for an engine that creates no files.
     pub(super) fn bytes(&self) -> u64 {
         self.plan.as_ref().map_or(0, |plan| plan.bytes)
     }
 }
 
+/// The values of those of these variables that a script has, with the options in `words`, unless it computes them from
+/// others.
+pub(super) fn values(words: &[String], names: &[&str]) -> Result<Vec<(String, ModelValue)>, Failure> {
+    let line = ArmLine::read(words).map_err(|(text, help)| Failure::wrong(text, help.unwrap_or_default()))?;
+    let script = super::find_script(line.script().unwrap_or_default())?;
+    let mut session = Session::new(line.settings.0.clone(), Arc::default());
+    session.read(&script.name, &script.text, &mut SilentFront::default())?;
+    let is_given = |name: &&&str| {
+        let mut reads = false;
+        let found = session.scope.binding(name);
+        found.iter().for_each(|found| expr::variables(&found.value, &mut |_, _| reads = true));
+        found.is_some() && !reads
+    };
+    let value = |name: &&str| Some(((*name).to_owned(), session.scope.value(name)?.ok()?));
+    Ok(names.iter().filter(is_given).filter_map(value).collect())
+}
+
 /// What the plan of an arm says about its runs.
 struct ArmPlan {
     lengths: Vec<Option<Duration>>,
     bytes: u64,
+    whole_bytes: u64,
     /// The names of its flowops: `NAME` and `PROCESS/THREAD/NAME`.
     flowops: BTreeSet<String>,
     /// The names of the flowops that have a response time.
@@ -194,6 +218,7 @@ impl ArmPlan {
         let found = Self {
             lengths: lengths.collect(),
             bytes: if is_on_disk { bytes } else { 0 },
+            whole_bytes: plan.filesets.iter().map(FilesetSpec::whole_bytes).fold(0, u64::saturating_add),
             flowops: plan.flowops.iter().flat_map(names).collect(),
             with_response: plan.flowops.iter().filter(|f| f.has_response() && has_rate(f)).flat_map(names).collect(),
             has_transactions: plan.flowops.iter().any(|flowop| flowop.transaction),

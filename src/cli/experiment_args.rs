@@ -303,6 +303,10 @@ pub(super) struct FileArgs {
     /// Print the cells, their runs, the commands and the measured time, and start nothing
     #[arg(long)]
     pub(super) plan: bool,
+    /// Multiply the sizes, counts and run times of all cells by F (0 to 1), to try an experiment; the time and room of the
+    /// full size are printed first. Run times that the command line gives stay
+    #[arg(long, value_name = "F", value_parser = scale)]
+    pub(super) scale: Option<f64>,
     /// Print a unit of systemd that continues the experiment in this results folder, of any command, after each start of
     /// the machine; install nothing
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = EXPERIMENT)]
@@ -313,6 +317,12 @@ pub(super) struct FileArgs {
     pub(super) repeats: Option<(u64, u64)>,
     #[command(flatten)]
     pub(super) experiment: ExperimentArgs,
+}
+
+/// Parses the factor of `--scale`.
+fn scale(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor| *factor > 0.0 && *factor <= 1.0);
+    factor.ok_or_else(|| "expected a number above 0 and at most 1, such as `0.01`".to_owned())
 }
 
 /// Parses the number of a noise floor, `N`, or of one of its sessions, `N.M`.

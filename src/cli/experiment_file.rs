@@ -3,9 +3,11 @@
 //! Not in here: reading the file and deciding on the runs (`experiment`), and the result (`comparison`).
 
 use super::arms::{self, PlannedArm, first_error, hiding_scripts, is_same, within};
+use super::console;
 use super::experiment_args::{ExperimentArgs, FileArgs};
 use super::experiment_host::study;
 use super::experiment_permission::hook_lines;
+use super::experiment_scale::{self, CellNeeds};
 use super::experiments::{describe, print_text};
 use super::script_input;
 use super::shell_text::{set_option, split};
@@ -40,6 +42,9 @@ pub(super) fn experiment(args: &FileArgs) -> Result<u8, Failure> {
     let wanted = || {
         let planned = Planned::read(args)?;
         planned.check_commands()?;
+        if let Some((_, full)) = planned.smaller.as_ref().filter(|_| !args.experiment.quiet) {
+            console::notice(&format!("note: {full}"));
+        }
         planned.description(args)
     };
     study(common, ExperimentKind::Factorial, None, wanted, |_| ())
@@ -110,6 +115,8 @@ struct Planned {
     name: String,
     arms: Vec<Arm>,
     cells: Vec<PlannedArm>,
+    /// What `--scale` has made smaller, and the full size.
+    smaller: Option<((f64, Vec<String>), String)>,
     is_allowed: bool,
     budget: Option<Duration>,
 }
@@ -125,7 +132,7 @@ impl Planned {
             (file.repeats, file.until_ci) = (repeats, precision(repeats, file.until_ci));
         }
         let reader = CellReader { beside: found.beside, file: &file, given: &args.experiment.words.0 };
-        let cells = reader.cells().map_err(|error| Failure::in_script(Status::Script, &map, vec![*error]))?;
+        let mut cells = reader.cells().map_err(|error| Failure::in_script(Status::Script, &map, vec![*error]))?;
         let own: Vec<Vec<String>> = cells
             .iter()
             .map(|cell| {
@@ -156,12 +163,21 @@ impl Planned {
                 Failure::in_script(Status::Script, &map, vec![reader.diagnose(cell, &failure)])
             })
         };
-        let planned = cells.iter().map(plan).collect::<Result<_, _>>()?;
+        let mut planned: Vec<PlannedArm> = cells.iter().map(plan).collect::<Result<_, _>>()?;
+        let smaller = match args.scale {
+            None => None,
+            Some(factor) => {
+                let full = full_size(&planned, file.repeats);
+                let names = reader.scaled(&mut cells, &planned, factor)?;
+                planned = cells.iter().map(plan).collect::<Result<_, _>>()?;
+                Some(((factor, names), full))
+            }
+        };
         let arms: Vec<Arm> = cells.into_iter().map(|cell| cell.arm).collect();
         let is_allowed = args.experiment.words.allow_system();
         let name = file.name.clone().unwrap_or(found.stem);
         let budget = args.experiment.budget;
-        Ok(Self { map, file, file_name: found.name, name, arms, cells: planned, is_allowed, budget })
+        Ok(Self { map, file, file_name: found.name, name, arms, cells: planned, smaller, is_allowed, budget })
     }
 
     /// Returns an error with all commands of the file unless they are permitted.
@@ -200,7 +216,8 @@ impl Planned {
         let described = describe(&common, &self.name, (self.arms, &self.cells), &metrics, rule, Hooks::default())?;
         let records = self.file.records.into_iter().map(|record| record.node).collect();
         let (record_space, file) = (self.file.record_space, self.file_name);
-        Ok((Experiment { file, records, record_space, scopes, ..described }, self.cells))
+        let scale = self.smaller.map(|(scale, _)| scale);
+        Ok((Experiment { file, records, record_space, scale, scopes, ..described }, self.cells))
     }
 
     /// Formats the plan: the cells with their runs and measured times, the commands, and the whole time.
@@ -251,7 +268,8 @@ impl Planned {
         let runs = wrapped(&format!("{all}, {order}, {measured};"), "");
         let printed = printable::lines(&text).into_owned();
         let rest = "the creation of file sets, writeback and commands take additional time";
-        format!("{}\n\n{runs}\n{rest}\n{budget}", printed.trim_end())
+        let full = self.smaller.as_ref().map_or_else(String::new, |(_, full)| format!("{full}\n"));
+        format!("{}\n\n{runs}\n{rest}\n{budget}{full}", printed.trim_end())
     }
 
     /// Says how many runs the budget allows. `each` is the measured time of one run of each cell.
@@ -270,6 +288,16 @@ impl Planned {
             fits => format!("the budget of {shown} is enough for at most {} of each cell\n", count(fits, "run")),
         }
     }
+}
+
+/// Says what the full size of an experiment needs.
+fn full_size(cells: &[PlannedArm], repeats: (u64, u64)) -> String {
+    let of = cells.iter().map(|cell| CellNeeds {
+        dirs: &cell.places.dirs,
+        bytes: cell.whole_bytes(),
+        length: cell.lengths().iter().copied().sum(),
+    });
+    experiment_scale::full_size(&of.collect::<Vec<_>>(), repeats)
 }
 
 struct CellReader<'a> {
@@ -320,6 +348,31 @@ impl<'a> CellReader<'a> {
     /// Returns the options and variables of all cells.
     fn common(&self) -> Result<PlacedWords, Box<Diagnostic>> {
         placed(&self.file.options, &self.file.set, self.given)
+    }
+
+    /// Makes the cells smaller. Returns what has changed.
+    fn scaled(&self, cells: &mut [FileCell<'a>], planned: &[PlannedArm], factor: f64) -> Result<Vec<String>, Failure> {
+        let mut all: Vec<String> = Vec::new();
+        for (cell, planned) in cells.iter_mut().zip(planned) {
+            let own = cell.levels.iter().rev().map(|level| &level.scale).find(|names| !names.is_empty());
+            let variables = own.unwrap_or(&self.file.scale);
+            let names = experiment_scale::names(variables);
+            let values = arms::values(&cell.arm.words, &names)?;
+            let settings = &planned.line.settings.0;
+            let of = (variables.as_slice(), values);
+            let changed = experiment_scale::scale(&mut cell.arm.words, of, factor, settings, self.given);
+            let changed = changed.ok_or_else(|| {
+                let (script, names) = (planned.line.script().unwrap_or_default(), names.join("`, `$"));
+                let text = format!("`--scale` would change nothing of `{script}`: it has no variable `${names}`");
+                Failure::wrong(text, "name its sizes and counts in `scale` of a copy of the experiment file")
+            })?;
+            for what in changed {
+                if !all.contains(&what) {
+                    all.push(what);
+                }
+            }
+        }
+        Ok(all)
     }
 
     fn script<'b>(&'b self, levels: &[&'b FileLevel]) -> Option<&'b Spanned<String>> {

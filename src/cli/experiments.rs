@@ -222,6 +222,7 @@ pub(super) fn describe(
         metrics: metrics.iter().map(Metric::to_string).collect(),
         records: Vec::new(),
         record_space: false,
+        scale: None,
         retry_disturbed: args.retry_disturbed.unwrap_or_default(),
         verdict: if rule.is_comparison() { experiment::VERDICT.to_owned() } else { String::new() },
         rule,

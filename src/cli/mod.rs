@@ -24,6 +24,7 @@ mod experiment_file;
 mod experiment_host;
 mod experiment_outputs;
 mod experiment_permission;
+mod experiment_scale;
 mod experiments;
 mod failed_command;
 mod floors;

@@ -3,7 +3,9 @@
 use super::findings::{Finding, findings};
 use super::numbers::with_direction;
 use super::sweep::sweep;
-use super::{Caution, FactorEffects, ImprovementForm, LevelTests, Pivot, Sweep, cautions, conditions, notes, unlike};
+use super::{
+    Caution, FactorEffects, ImprovementForm, LevelTests, Pivot, Sweep, Variation, cautions, conditions, notes, unlike,
+};
 use crate::analysis::{Estimate, PrecisionRule, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation};
 use serde::{Deserialize, Serialize};
@@ -47,6 +49,9 @@ pub struct Factorial {
     /// requests it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curves: Vec<Sweep>,
+    /// The variation of each metric, if the experiment requests it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variation: Vec<Variation>,
     /// Notes on the validity of the runs.
     pub notes: Vec<String>,
     /// What the factors change in the first metric, in sentences without their full stop.
@@ -148,12 +153,15 @@ pub struct FactorialTables {
     /// The extrapolation of the curve below its first point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<ResponseMethod>,
+    /// Whether the variation between runs and within them is shown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub variation: bool,
 }
 
 impl FactorialTables {
-    /// True if no table is requested.
+    /// True if no table is requested that takes the place of the effects.
     pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
+        *self == Self { variation: self.variation, ..Self::default() }
     }
 }
 
@@ -252,6 +260,10 @@ impl FactorialDesign<'_> {
             pivots: self.tables.columns.as_ref().map_or_else(Vec::new, pivot),
             tests: self.tables.study.as_ref().map_or_else(Vec::new, tests),
             curves: self.tables.curve.as_ref().map_or_else(Vec::new, |factor| self.curves(factor, cells)),
+            variation: (0..self.metrics.len())
+                .filter(|_| self.tables.variation)
+                .filter_map(|n| Variation::of(n, self.factors, &found, &sides))
+                .collect(),
             is_interrupted: false,
             ended_by: String::new(),
             findings: self.findings(&found, &sides),

@@ -6,7 +6,7 @@ use super::numbers::{dash, figure, half_width, interval_text, percent};
 use super::phrases::ended;
 use super::repeats_sheet::state_name;
 use super::repeats_sheet::tone;
-use super::{Caution, CellMetric, Factorial, FactorialCell, LevelTests, Pivot, cautions};
+use super::{Caution, CellMetric, Factorial, FactorialCell, LevelTests, Pivot, Variation, cautions};
 use crate::analysis::{PrecisionRule, RepeatState};
 use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Usability};
 use crate::util::count::{count, grouped};
@@ -210,6 +210,7 @@ impl ResultDocument for Factorial {
         blocks.extend(self.effects.iter().map(|effects| SheetBlock::Table(effects.table())));
         blocks.extend(self.pivots.iter().flat_map(Pivot::tables).map(SheetBlock::Table));
         blocks.extend(self.tests.iter().flat_map(LevelTests::tables).map(SheetBlock::Table));
+        blocks.extend(self.variation.iter().map(Variation::table).map(SheetBlock::Table));
         blocks.extend(self.curves.iter().map(|curve| SheetBlock::Part(curve.sheet())));
         blocks.extend(SheetBlock::messages(NoteLabel::Note, &notes));
         Sheet { title: self.name.clone(), answer, tone: tone(self.state), blocks }

@@ -41,6 +41,7 @@ mod sweep;
 mod sweep_sheet;
 mod tested;
 mod unlike;
+mod variation;
 mod verdict_notes;
 mod wins;
 
@@ -65,6 +66,7 @@ pub use study_document::StudyDocument;
 pub use suite::{SuiteComparison, SuiteTest};
 pub use sweep::{Sweep, SweepPoint, sweep};
 pub use tested::{RunOrder, Runs};
+pub use variation::{CellSpread, Variation, VariationRow};
 pub use wins::{WinsDocument, WinsMethod, condition_notes, several_runs_note};
 
 use crate::analysis::{

@@ -3,6 +3,7 @@
 
 use super::{
     CellMetric, Comparison, FactorEffects, FactorLevels, Factorial, FactorialCell, LevelTests, Pivot, Repeats, Sweep,
+    Variation,
 };
 use crate::analysis::{PrecisionRule, RepeatState, independent_mean};
 use serde::Serialize;
@@ -34,6 +35,8 @@ pub struct StudyDocument<'a> {
     tests: &'a [LevelTests],
     #[serde(skip_serializing_if = "<[Sweep]>::is_empty")]
     curves: &'a [Sweep],
+    #[serde(skip_serializing_if = "<[Variation]>::is_empty")]
+    variation: &'a [Variation],
     notes: &'a [String],
 }
 
@@ -58,6 +61,7 @@ impl<'a> StudyDocument<'a> {
             pivots: &[],
             tests: &[],
             curves: &[],
+            variation: &[],
             notes,
         }
     }
@@ -134,6 +138,7 @@ impl AsStudy for Factorial {
             pivots: &self.pivots,
             tests: &self.tests,
             curves: &self.curves,
+            variation: &self.variation,
             ..StudyDocument::of(&self.name, &self.cells[..], &self.notes)
         }
     }

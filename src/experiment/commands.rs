@@ -143,6 +143,8 @@ fn variables(folder: &Folder, at: ScopePosition) -> Vec<(String, String)> {
     let cell = experiment.arms.get(at.arm).map_or("", |arm| arm.name.as_str());
     let mut variables =
         vec![("WMLRUN_RUN".to_owned(), at.run.to_string()), ("WMLRUN_CELL".to_owned(), cell.to_owned())];
+    let scale = experiment.scale.as_ref().map_or(1.0, |(factor, _)| *factor);
+    variables.push(("WMLRUN_SCALE".to_owned(), scale.to_string()));
     if let RuleWanted::Factorial { factors, .. } = &experiment.rule {
         for (factor, level) in factors.iter().zip(experiment.levels_of(at.arm)) {
             let level = factor.levels.get(level).cloned().unwrap_or_default();

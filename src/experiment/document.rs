@@ -118,7 +118,12 @@ impl RecordedExperiment {
         let lost =
             (!numbers.is_empty()).then(|| format!("the results of these runs can't be read: {}", numbers.join(", ")));
         let state = state.map(|text| Caution::of_note(Usability::Unusable, &text));
-        state.into_iter().chain(lost.map(|text| Caution::of_note(Usability::WithCaution, &text))).collect()
+        let scaled = self.experiment.scale.as_ref().map(|(factor, what)| {
+            let what = what.join(", ");
+            format!("`--scale {factor}` made {what} smaller than in the source, so that caches hold more of the files")
+        });
+        let others = lost.into_iter().chain(scaled).map(|text| Caution::of_note(Usability::WithCaution, &text));
+        state.into_iter().chain(others).collect()
     }
 
     /// The budget, if it ended the runs before their rule did; else empty.

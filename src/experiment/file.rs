@@ -39,6 +39,8 @@ pub struct ExperimentFile {
     pub options: Vec<Spanned<String>>,
     /// Variables of each run.
     pub set: Vec<SetVariable>,
+    /// The variables that `--scale` multiplies, or divides with `1/` before the name; empty: `scale`.
+    pub scale: Vec<String>,
     pub factors: Vec<FileFactor>,
     /// The order of the runs.
     pub order: StudyOrder,
@@ -81,6 +83,8 @@ pub struct FileLevel {
     /// Options: texts that are split into words.
     pub options: Vec<Spanned<String>>,
     pub set: Vec<SetVariable>,
+    /// The variables that `--scale` multiplies, if they are not those of the experiment.
+    pub scale: Vec<String>,
     /// The metric of the cells at this level, if it is not that of the experiment.
     pub metric: Option<Spanned<Metric>>,
 }
@@ -133,6 +137,7 @@ impl FileParser<'_> {
             script: self.script(root),
             options: self.options(root),
             set: self.set(root),
+            scale: self.scale(root),
             order,
             repeats,
             until_ci,
@@ -274,7 +279,7 @@ impl FileParser<'_> {
             self.check_level_name(&name);
             let name_of = Spanned::new(variable.node.trim_start_matches('$').to_owned(), variable.span);
             let set = vec![(name_of, name.node.clone())];
-            return Some(FileLevel { name, script: None, options: Vec::new(), set, metric: None });
+            return Some(FileLevel { name, script: None, options: Vec::new(), set, scale: Vec::new(), metric: None });
         };
         table.check_keys(LEVEL_KEYS, self.errors);
         let Some(name) = table.value("name", self.errors) else {
@@ -287,7 +292,7 @@ impl FileParser<'_> {
         self.hook(&table, scope, &format!("level-{factor}"));
         let metric = table.value("metric", self.errors).and_then(|value| self.metric("metric", &value));
         let (script, options, set) = (self.script(&table), self.options(&table), self.set(&table));
-        Some(FileLevel { name, script, options, set, metric })
+        Some(FileLevel { name, script, options, set, scale: self.scale(&table), metric })
     }
 
     /// Names of levels are parts of lines, of names of arms and of environment variables.

@@ -34,6 +34,8 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
     key("stop", "`\"study\"`",
         "With `\"MIN..MAX\"`: end a cell as a study of snapshots did, once all intervals are narrow, as if its runs \
          were independent; by default they must be so twice, corrected for autocorrelation"),
+    key("scale", "list of texts",
+        "The variables that `--scale F` multiplies, in each script that has them; `1/NAME` divides. By default `scale`"),
     key("metrics", "list of texts",
         "The figures of the result, as for `--metric`; `study` is those of a study of snapshots with `oltp_sync`; by \
          default `ops` and `latency.mean`"),
@@ -52,6 +54,8 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
     key("curve", "text", "The factor whose levels are loads, for a load curve with its overall response time"),
     key("method", "`\"sfs2\"` or `\"sfs3\"`",
         "With `curve`: the method of the overall response time; by default `\"sfs3\"`"),
+    key("show", "`[\"variation\"]`",
+        "A table of the coefficients of variation of each metric, between the runs of a cell and within a run"),
     key("record", "list of texts", "Commands whose output is kept after each run; `\"df\"` records the used space"),
     key("retry-disturbed", "number", "How often a run is made again if other programs disturbed it; by default 0"),
     key("time-limit", "time", "The maximum duration of a command; by default 10 minutes"),
@@ -71,6 +75,7 @@ pub const LEVEL_KEYS: &[FileKey] = &[
     key("script", "text", "The script, instead of that of the experiment"),
     key("options", "text or list of texts", "Options, which override those of the experiment"),
     key("set", "table", "Variables and their values"),
+    key("scale", "list of texts", "The variables that `--scale` multiplies at this level"),
     key("metric", "text", "The metric of the cells at this level, instead of the one in `metrics`"),
     key("before", "text", "A command before successive runs at this level"),
     key("after", "text", "A command after them"),

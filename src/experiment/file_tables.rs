@@ -45,7 +45,8 @@ impl FileParser<'_> {
         let method = self.chosen(root, "method", "method", &ResponseMethod::ALL.map(ResponseMethod::name), needed);
         let improvement = improvement.and_then(|name| ImprovementForm::find(&name));
         let method = method.and_then(|name| ResponseMethod::find(&name));
-        FactorialTables { effects, columns, beside, over, improvement, study, curve, method }
+        let variation = self.variation(root);
+        FactorialTables { effects, columns, beside, over, improvement, study, curve, method, variation }
     }
 
     /// Reads the levels over which others improve: those of the last factor of `columns`.
@@ -73,6 +74,20 @@ impl FileParser<'_> {
             self.wrong(first, format!("`over` has all levels of `{}`", compared.node), help);
         }
         over
+    }
+
+    /// Reads the variables that `--scale` multiplies.
+    pub(super) fn scale(&mut self, root: &FileTable<'_>) -> Vec<String> {
+        self.one_or_several(root, "scale").into_iter().map(|name| name.node).collect()
+    }
+
+    /// Reads whether the variation is shown.
+    fn variation(&mut self, root: &FileTable<'_>) -> bool {
+        let names = self.one_or_several(root, "show");
+        for name in names.iter().filter(|name| name.node != "variation") {
+            self.wrong(name, format!("no table `{}`", printable::line(&name.node)), "write `show = [\"variation\"]`");
+        }
+        !names.is_empty()
     }
 
     /// Reads one of several names, of which another key has to make use.

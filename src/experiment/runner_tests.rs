@@ -52,6 +52,7 @@ pub(in crate::experiment) fn experiment(runs: u64, hooks: &[(&str, String)]) -> 
         metrics: vec!["ops".to_owned()],
         records: Vec::new(),
         record_space: false,
+        scale: None,
         retry_disturbed: 0,
         verdict: super::super::wanted::VERDICT.to_owned(),
         rule: RuleWanted::Repeat { min_runs: runs, max_runs: runs, until_ci: None },

@@ -64,6 +64,9 @@ pub struct Experiment {
     /// Whether the used space of the file systems is recorded before and after each run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub record_space: bool,
+    /// The factor of `--scale`, and what it has made smaller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<(f64, Vec<String>)>,
     /// The maximum number of times that a run is made again if other programs disturbed it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retry_disturbed: u64,

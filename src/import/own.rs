@@ -4,12 +4,15 @@
 
 use super::metric::{LATENCY, RESPONSE, TRANSACTIONS, of_whole_run};
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
+use crate::analysis::SampleSummary;
 use crate::report::names::{script_name, workload};
 use crate::result::environment::MountInfo;
 use crate::result::hdr::{self, Quantiles};
 use crate::result::snapshot::Dist;
 use crate::result::warnings::{self, Warning};
-use crate::result::{Document, FilesetResult, FlowopResult, Latency, OpenLoop, Run, RunState, SCHEMA};
+use crate::result::{
+    Document, FilesetResult, FlowopResult, Interval, IntervalFlowop, Latency, OpenLoop, Run, RunState, SCHEMA,
+};
 use crate::util::batch_files::BATCH_SCRIPT;
 use crate::util::bounded::{self, Budget, Within};
 use crate::util::hash::sha256;
@@ -273,7 +276,30 @@ fn run_figures(run: &Run) -> impl Iterator<Item = (String, f64)> {
         ("request_response", run.open_loop.as_ref().and_then(OpenLoop::response_ns_mean)),
         ("cpu_busy", run.summary.cpu_busy),
     ];
-    found.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).chain(of_whole_run(run))
+    let found = found.into_iter().chain(variations(run));
+    found.filter_map(|(name, value)| Some((name.to_owned(), value?))).chain(of_whole_run(run))
+}
+
+/// The fewest intervals whose variation says something.
+const MIN_INTERVALS: usize = 3;
+
+/// The coefficients of variation of the rates of the run's intervals, and their length. The last one may be shorter.
+fn variations(run: &Run) -> [(&'static str, Option<f64>); 3] {
+    let length = run.intervals.first().map_or(0.0, |first| first.seconds);
+    let whole: Vec<_> = run.intervals.iter().filter(|of| of.seconds > 0.9 * length).collect();
+    let is_io: Vec<bool> = run.flowops.iter().map(|f| f.class.is_io()).collect();
+    let of = |figure: fn(&IntervalFlowop) -> u64| {
+        let rate = |of: &&Interval| {
+            let io = of.flowops.iter().zip(&is_io).filter(|(_, is_io)| **is_io);
+            io.map(|(flowop, _)| figure(flowop)).sum::<u64>() as f64 / of.seconds
+        };
+        let found = SampleSummary::of(&whole.iter().map(rate).collect::<Vec<_>>())?;
+        let share = found.variance.sqrt() / found.mean;
+        (whole.len() >= MIN_INTERVALS && share.is_finite()).then_some(share)
+    };
+    let ops = of(|flowop| flowop.ops);
+    let mib = of(|flowop| flowop.bytes);
+    [("variation_ops", ops), ("variation_mib", mib), ("variation_seconds", ops.map(|_| length))]
 }
 
 /// Adds the figures of a run or a flowop, under names with the prefix `before`.

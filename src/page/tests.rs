@@ -167,6 +167,7 @@ pub(super) fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -
             metrics: vec!["ops".to_owned()],
             records: Vec::new(),
             record_space: false,
+            scale: None,
             retry_disturbed: 0,
             verdict: crate::experiment::VERDICT.to_owned(),
             rule,

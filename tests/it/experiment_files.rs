@@ -90,6 +90,30 @@ fn a_plan_starts_nothing() {
 }
 
 /// A script without a permission is found before the first run of any cell.
+/// Sizes, counts and the run time of the file are smaller; that of the command line and derived variables stay.
+#[test]
+fn an_experiment_is_tried_at_a_small_scale() {
+    let file = "scale = [\"n\", \"1/part\", \"twice\"]\noptions = \"--runtime 60\"\n".to_owned();
+    let hook = "[[hook]]\nat = \"run\"\nbefore = \"echo $WMLRUN_SCALE >> scales\"\n";
+    let lab = lab(&(file + &FILE.replace("levels = [1, 2]", "levels = [20, 40]") + hook));
+    fs::write(lab.path("files/x.wml"), format!("set $part=10\nset $twice=$part * 2\n{SCRIPT}")).unwrap();
+    let full = "the full size needs 8 runs, measured for at most 8m, and 40.0 KiB for files";
+    let text = lab.run("experiment files/study.toml --scale 0.1 --plan", 0);
+    assert!(text.contains("--set=n=4 --set=part=100 --runtime=6s") && text.contains(full), "{text}");
+    assert!(!text.contains("twice"), "{text}");
+    let text = lab.run("experiment files/study.toml --scale 0.1 --plan --runtime 30", 0);
+    assert!(text.contains("--set=part=100") && !text.contains("--runtime=6s"), "{text}");
+    let options = "--scale 0.1 --engine null --no-quiesce --allow-system --results r";
+    let text = lab.run(&format!("experiment files/study.toml {options} --quiet"), 0).replace("\n  ", " ");
+    assert!(text.contains("`--scale 0.1` made `$n`, `$part`, the run time smaller than in the source"), "{text}");
+    assert_eq!(fs::read_to_string(lab.path("scales")).unwrap(), "0.1\n".repeat(8));
+    let text = lab.run("experiment quick --scale 0.1 --plan", 2);
+    assert!(
+        text.contains("`--scale` would change nothing of `singlestreamread`: it has no variable `$scale`"),
+        "{text}"
+    );
+}
+
 #[test]
 fn a_command_of_a_script_needs_permission_before_the_first_run() {
     let file = "repeats = 1\n[[factor]]\nname = \"test\"\nlevels = [{ name = \"plain\", script = \"x\" }, \

@@ -244,7 +244,7 @@ fn the_snapshot_study_continues_with_the_same_files() {
             ("{ name = \"30\" }, { name = \"60\" }, { name = \"120\" }", named.as_str()),
             ("repeats = \"3..10\"", "repeats = 2"),
             ("until-ci = \"5%\"\n", ""),
-            ("every=30", "every=1"),
+            ("print 30 *", "print 1 *"),
             ("-s 32G", "-s 2G"),
             (workload, with_hook.as_str()),
         ];

@@ -145,6 +145,11 @@ impl FilesetSpec {
         if self.empty { 0 } else { (all * f64::from(self.prealloc.min(100)) / 100.0) as u64 }
     }
 
+    /// The same of all its files, of which some may be created later.
+    pub fn whole_bytes(&self) -> u64 {
+        Self { prealloc: 100, empty: false, ..self.clone() }.expected_bytes()
+    }
+
     /// Returns the rule by which the number of files that exist at the start is determined. `None` if all or none exist.
     pub fn prealloc_rule(&self, layout_seed: u64) -> Option<&'static str> {
         let rule = if layout_seed == DEFAULT_LAYOUT_SEED { "as many as Filebench" } else { "the exact share" };

@@ -1,0 +1,132 @@
+//! `--scale` of an experiment: the same cells with smaller sizes, counts and run times, and what the full size needs.
+
+use crate::measure::{Settings, WarmupLength};
+use crate::model::ModelValue;
+use crate::util::count::count;
+use crate::util::{duration, size};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The variable of scripts that makes them smaller or larger.
+const SCALE: &str = "scale";
+
+/// What the name of a variable begins with that is divided.
+const INVERSE: &str = "1/";
+
+/// The block of file systems: a size that is a multiple of it stays one.
+const BLOCK: i64 = 4096;
+
+/// Bytes per second at which runs that end by themselves are taken to move their files.
+const ASSUMED_RATE: u64 = 100 << 20;
+
+/// The names of the variables that are scaled.
+pub(super) fn names(variables: &[String]) -> Vec<&str> {
+    match variables {
+        [] => vec![SCALE],
+        names => names.iter().map(|name| name.trim_start_matches(INVERSE)).collect(),
+    }
+}
+
+/// Makes a cell smaller, by further words of its command line. `values` are those of the variables, `given` has the words
+/// of the command line. Returns what has changed; `None` if the script has none of the variables.
+pub(super) fn scale(
+    words: &mut Vec<String>,
+    (variables, values): (&[String], Vec<(String, ModelValue)>),
+    factor: f64,
+    settings: &Settings,
+    given: &[String],
+) -> Option<Vec<String>> {
+    let mut changed = Vec::new();
+    for (name, value) in values {
+        let is_inverse = variables.contains(&format!("{INVERSE}{name}"));
+        if let Some(value) = smaller(&name, &value, if is_inverse { 1.0 / factor } else { factor }) {
+            words.push(format!("--set={name}={value}"));
+            changed.push(format!("`${name}`"));
+        }
+    }
+    if changed.is_empty() {
+        return None;
+    }
+    let is_given = |option: &str| given.iter().any(|word| word.starts_with(option));
+    let shorter = |length: Duration| format!("{}s", length.mul_f64(factor).as_secs_f64());
+    if let Some(length) = settings.runtime.filter(|_| !is_given("--runtime")) {
+        words.push(format!("--runtime={}", shorter(length)));
+        changed.push("the run time".to_owned());
+    }
+    if let WarmupLength::Fixed(length) = settings.warmup
+        && !length.is_zero()
+        && !is_given("--warmup")
+    {
+        words.push(format!("--warmup={}", shorter(length)));
+        changed.push("the warm-up".to_owned());
+    }
+    Some(changed)
+}
+
+/// Returns the smaller value of a variable, or `None` if it is no number. Only `$scale` may be a fraction: the others are
+/// sizes and counts, of which at least 1 is left, and of sizes a block.
+fn smaller(name: &str, value: &ModelValue, factor: f64) -> Option<String> {
+    match value {
+        ModelValue::Int(value) if name != SCALE => {
+            let scaled = (*value as f64 * factor).round() as i64;
+            let is_size = *value > 0 && value % BLOCK == 0 && *value >= 16 * BLOCK;
+            let scaled = if is_size { (scaled / BLOCK).max(1) * BLOCK } else { scaled.max(i64::from(*value > 0)) };
+            Some(scaled.to_string())
+        }
+        ModelValue::Int(value) => Some((*value as f64 * factor).to_string()),
+        ModelValue::Float(value) => Some((value * factor).to_string()),
+        _ => None,
+    }
+}
+
+/// What a run of a cell needs.
+pub(super) struct CellNeeds<'a> {
+    /// The directories of its file sets.
+    pub(super) dirs: &'a [PathBuf],
+    /// The size of all of their files.
+    pub(super) bytes: u64,
+    /// The measured time; `None` if it ends by itself.
+    pub(super) length: Option<Duration>,
+}
+
+/// Says what the cells need at their full size: runs, room and time.
+pub(super) fn full_size(cells: &[CellNeeds<'_>], (min, max): (u64, u64)) -> String {
+    let n = cells.len() as u64;
+    let runs = if min == max { count(n * min, "run") } else { format!("{} to {} runs", n * min, n * max) };
+    // Cells in one directory use it one after another.
+    let mut places: Vec<(&[PathBuf], u64)> = Vec::new();
+    for cell in cells {
+        match places.iter_mut().find(|(dirs, _)| *dirs == cell.dirs) {
+            Some((_, bytes)) => *bytes = (*bytes).max(cell.bytes),
+            None => places.push((cell.dirs, cell.bytes)),
+        }
+    }
+    let room = places.iter().map(|(_, bytes)| *bytes).fold(0, u64::saturating_add);
+    let all = |one: Duration| duration::format(one.saturating_mul(u32::try_from(max).unwrap_or(u32::MAX)));
+    let time = match cells.iter().map(|cell| cell.length).sum::<Option<Duration>>() {
+        Some(limit) => format!("measured for at most {}", all(limit)),
+        None => {
+            let moving = cells.iter().map(|cell| Duration::from_secs(cell.bytes / ASSUMED_RATE)).sum();
+            format!("about {} at 100 MiB/s if each run writes its files once", all(moving))
+        }
+    };
+    format!("the full size needs {runs}, {time}, and {} for files", size::format(room))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_stay_whole_blocks_and_counts_stay_above_0() {
+        let of = |name, value, factor| smaller(name, &ModelValue::Int(value), factor).unwrap_or_default();
+        assert_eq!(of("filesize", 1 << 30, 0.01), "10735616");
+        assert_eq!(of("filesize", 1 << 20, 0.001), "4096");
+        assert_eq!(
+            (of("nfiles", 1000, 0.01), of("nfiles", 20, 0.01), of("n", 0, 0.5)),
+            ("10".into(), "1".into(), "0".into())
+        );
+        assert_eq!((of("fraction", 10, 100.0), of("scale", 1, 0.01)), ("1000".into(), "0.01".into()));
+        assert_eq!(smaller("x", &ModelValue::Text("a".into()), 0.5), None);
+    }
+}
