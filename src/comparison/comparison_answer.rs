@@ -132,6 +132,10 @@ fn invalid(comparison: &Comparison) -> String {
     )
 }
 
+/// A step that changed against the verdict is told of if its time in an operation of the workload changed by at least
+/// this part of the largest change.
+const LEAST_AGAINST: f64 = 0.01;
+
 /// Which steps changed most, those that changed in the other direction than the whole, and what became of each sync.
 pub(super) fn changed_steps(comparison: &Comparison) -> Option<String> {
     let steps = &comparison.steps;
@@ -142,7 +146,9 @@ pub(super) fn changed_steps(comparison: &Comparison) -> Option<String> {
     };
     let clear: Vec<&TestedStep> = steps.iter().filter(|step| step.is_clear()).collect();
     let most = clear.iter().copied().take(MAX_STEPS);
-    let against = steps.iter().filter(is_against).take(1);
+    // A change that an operation of the workload does not feel is no objection.
+    let is_felt = |step: &&TestedStep| step.moved >= LEAST_AGAINST * steps[0].moved;
+    let against = steps.iter().filter(is_against).filter(is_felt).take(1);
     let syncs = steps.iter().filter(|step| step.is_sync).take(MAX_STEPS);
     let told: BTreeSet<&str> = most.chain(against).chain(syncs).map(|step| step.name.as_str()).collect();
     if told.is_empty() {
@@ -151,12 +157,14 @@ pub(super) fn changed_steps(comparison: &Comparison) -> Option<String> {
     let (against, along): (Vec<&TestedStep>, Vec<&TestedStep>) =
         steps.iter().filter(|step| told.contains(step.name.as_str())).partition(is_against);
     let list = |steps: &[&TestedStep]| steps.iter().map(|step| step_change(step)).collect::<Vec<_>>().join(", ");
-    let but = match (against.is_empty(), along.is_empty(), comparison.verdict) {
-        (true, ..) => "",
-        (false, true, ComparisonVerdict::Worse) => "although faster: ",
-        (false, true, _) => "although slower: ",
-        (false, false, ComparisonVerdict::Worse) => "; but faster: ",
-        (false, false, _) => "; but slower: ",
+    let (higher, but) = match comparison.verdict {
+        ComparisonVerdict::Worse => ("lower", "; but faster: "),
+        _ => ("higher", "; but slower: "),
+    };
+    let (all_the_same, but) = match (along.is_empty(), against.is_empty()) {
+        (true, _) => (format!(", is {higher} all the same"), ""),
+        (_, true) => (String::new(), ""),
+        _ => (String::new(), but),
     };
     let others = steps.len() - told.len();
     let changed = clear.iter().filter(|step| !told.contains(step.name.as_str())).count();
@@ -167,7 +175,7 @@ pub(super) fn changed_steps(comparison: &Comparison) -> Option<String> {
     };
     let level = confidence(comparison.level);
     Some(format!(
-        "Mean latency in the median run, A to B ({level} intervals): {}{but}{}.{others}",
+        "Mean latency in the median run, A to B ({level} intervals){all_the_same}: {}{but}{}.{others}",
         list(&along),
         list(&against)
     ))
