@@ -132,6 +132,23 @@ fn a_verdict_that_holds_without_the_disturbed_runs_may_be_used() {
     assert!(!blocks.contains("used the processors or devices") && !blocks.contains("undisturbed blocks"), "{blocks}");
 }
 
+/// A device whose fast part fills up gives a ratio that is of neither of its speeds.
+#[test]
+fn a_machine_that_changed_during_the_runs_is_told() {
+    let slower = |factor: f64| {
+        move |side: &mut [Observation]| {
+            let half = side.len() / 2;
+            side.iter_mut().skip(half).for_each(|run| *run.figures.entry("ops".to_owned()).or_default() *= factor);
+        }
+    };
+    let words =
+        |factor| mail(&compared(190.0, 0.05, 1.0, slower(factor))).split_whitespace().collect::<Vec<_>>().join(" ");
+    let found = words(0.3);
+    assert!(found.contains("Caution: the machine changed during the runs: `ops` of A went from "), "{found}");
+    assert!(found.contains("You may use this result in spite of it."), "{found}");
+    assert!(!words(0.9).contains("the machine changed"));
+}
+
 /// Steps are not told of a result that must not be used: the machine may be the reason.
 #[test]
 fn steps_that_changed_are_told() {
@@ -153,9 +170,9 @@ fn steps_that_changed_are_told() {
     assert!(alike.contains("`fsyncfile2` 3.00 → 3.00 ms (") && alike.contains(", may be chance)."), "{alike}");
     assert!(alike.contains(" No other flowop changed clearly.") && !alike.contains("`readfile3`"), "{alike}");
     // At most three that changed most, with a sync and one that is slower.
-    let many = |side: &mut [Observation]| {
+    let many = |slow: (f64, f64), side: &mut [Observation]| {
         let is_b = side[0].conditions["$nthreads"] == "16";
-        let times = [(9.0, 4.0), (8.0, 4.0), (7.0, 4.0), (6.0, 4.0), (5.0, 4.0), (4.0, 4.5)];
+        let times = [(9.0, 4.0), (8.0, 4.0), (7.0, 4.0), (6.0, 4.0), (5.0, 4.0), slow];
         for run in side.iter_mut() {
             (run.steps, run.syncs) = ((1..=6).map(|n| format!("s{n}")).collect(), ["s5".to_owned()].into());
             for (name, (of_a, of_b)) in run.steps.iter().zip(times) {
@@ -164,13 +181,25 @@ fn steps_that_changed_are_told() {
             }
         }
     };
-    let found = words(&compared(190.0, 0.05, 1.0, many));
+    let found = words(&compared(190.0, 0.05, 1.0, |side| many((4.0, 4.5), side)));
     let named: Vec<bool> = (1..=6).map(|n| found.contains(&format!("`s{n}`"))).collect();
     assert_eq!(named, [true, true, true, false, true, true], "{found}");
     assert!(
         found.contains("; but slower: `s6` 4.00 → 4.50 ms (") && found.contains(" Of the others, 1 changed clearly."),
         "{found}"
     );
+    // One that no operation of the workload feels is no objection.
+    let found = words(&compared(190.0, 0.05, 1.0, |side| many((0.004, 0.006), side)));
+    assert!(!found.contains("but slower") && found.contains(" Of the others, 2 changed clearly."), "{found}");
+    // Clients that wait for each other are slower each, and more together.
+    let all = words(&compared(190.0, 0.05, 1.0, |side| {
+        let factor = if side[0].conditions["$nthreads"] == "16" { 10.0 } else { 1.0 };
+        let latencies =
+            side.iter_mut().flat_map(|run| run.figures.iter_mut()).filter(|(name, _)| name.contains(".latency."));
+        latencies.for_each(|(_, latency)| *latency *= factor);
+    }));
+    let says = "in the median run, A to B (95 % intervals), is higher all the same: `fsyncfile2` 94.5 → 209 ms (";
+    assert!(all.contains(says), "{all}");
 }
 
 /// The answer of an experiment on one factor, of these runs at each level.

@@ -1,8 +1,9 @@
 //! The reasons to distrust a result that its answer names, and the notes that say the same at length.
 
+use super::numbers::figure;
 use super::tested::Runs;
 use super::{ComparedSide, Comparison, different_workloads, notes, unlike, verdict_notes};
-use crate::analysis::{ComparisonVerdict, DisturbanceCheck, STRICT_LEVEL};
+use crate::analysis::{ComparisonVerdict, DisturbanceCheck, STRICT_LEVEL, SampleSummary};
 use crate::import::{Metric, Observation};
 use crate::result::warning_order;
 use crate::sheet::{Answer, Usability};
@@ -212,7 +213,8 @@ pub(super) fn of_comparison(
     checked: CheckedRuns,
 ) -> Vec<Caution> {
     let sides = [runs.a, runs.b];
-    let mut found = of_runs(&sides);
+    let mut found: Vec<Caution> = course(comparison, runs).into_iter().collect();
+    found.extend(of_runs(&sides));
     if let Some(disturbed) = disturbed_runs(&sides) {
         found.push(on_disturbed(comparison, runs, disturbed_text(disturbed), checked));
     }
@@ -239,6 +241,37 @@ pub(super) fn of_comparison(
     let workloads = different_workloads(&comparison.differs);
     found.extend(workloads.map(|text| Caution::new(Usability::WithCaution, text)));
     found
+}
+
+/// The caution on interleaved runs of a machine that became another meanwhile, as a device does whose fast part is full: the
+/// ratio holds for the mixture.
+fn course(comparison: &Comparison, runs: &Runs<'_>) -> Option<Caution> {
+    /// With fewer runs of a side in a third, the order of two thirds may be chance.
+    const MIN_RUNS: usize = 3;
+    /// The least change of both medians.
+    const LEAST: f64 = 0.2;
+    let side = |side: &ComparedSide| {
+        let third = Some(side.values.len() / 3).filter(|third| *third >= MIN_RUNS)?;
+        let [first, last] = [&side.values[..third], &side.values[side.values.len() - third..]];
+        let [low, high] = [f64::min, f64::max].map(|end| [first, last].map(|runs| runs.iter().copied().reduce(end)));
+        let is_apart = low[0] > high[1] || high[0] < low[1];
+        let [first, last] = [SampleSummary::of(first)?.median, SampleSummary::of(last)?.median];
+        (is_apart && (last / first - 1.0).abs() >= LEAST).then_some([first, last])
+    };
+    let [a, b] = [side(&comparison.a)?, side(&comparison.b)?];
+    let is_alike = (a[0] < a[1]) == (b[0] < b[1]);
+    let text = |[first, last]: [f64; 2]| {
+        format!("{} to {}", figure(&comparison.metric, first), figure(&comparison.metric, last))
+    };
+    (runs.in_blocks() && is_alike).then(|| {
+        let text = format!(
+            "the machine changed during the runs: `{}` of A went from {}, of B from {}",
+            comparison.metric,
+            text(a),
+            text(b)
+        );
+        Caution::new(Usability::WithCaution, text)
+    })
 }
 
 /// The reason that disturbed runs give for distrusting a verdict. `text` has their number.
