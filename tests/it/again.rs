@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cmd::{Output, Wml, count, flowops, has, long, memory, number, scratch, short_or_long, skip, tool};
+use crate::cmd::{Output, Wml, count, flowops, has, long, memory, number, scratch, short_or_long, tool};
 use crate::mounts::{self, Fs, Mount};
 use crate::repl::says;
 use crate::scripts::{Script, for_each, personality, shipped_or_fifth, side_by_side};
@@ -308,10 +308,7 @@ fn a_script_is_checked_with_the_values_of_the_command_line() {
 
 #[test]
 fn a_file_of_the_sun_dialect_exists_and_is_empty_before_it_is_written() {
-    const TEST: &str = "a_file_of_the_sun_dialect_exists_and_is_empty_before_it_is_written";
-    if !strace::available(TEST) || !mounts::available(TEST, &[Fs::Ext4]) {
-        return;
-    }
+    needs!(strace::available() && mounts::available(&[Fs::Ext4]));
     let mount = Mount::new(Fs::Ext4, 512 << 20);
     let text = "# dialect: sun\ndefine file name=largefile1,path=$dir\n\
         define process name=filewriter,instances=1 { thread name=filewriterthread,memsize=10m,instances=1 {\n\
@@ -332,11 +329,8 @@ fn a_file_of_the_sun_dialect_exists_and_is_empty_before_it_is_written() {
 
 #[test]
 fn agers_work_on_the_files_that_are_measured() {
-    const TEST: &str = "agers_work_on_the_files_that_are_measured";
     let kinds = [Fs::Ext4, Fs::Btrfs];
-    if !mounts::available(TEST, &kinds) {
-        return;
-    }
+    needs!(mounts::available(&kinds));
     undisturbed(|| {
         for fs in kinds {
             let mount = Mount::new(fs, 512 << 20);
@@ -398,13 +392,8 @@ fn sweep(device: &str, dir: &Path) -> String {
 
 #[test]
 fn file_systems_can_be_created_mounted_and_unmounted_between_runs() {
-    const TEST: &str = "file_systems_can_be_created_mounted_and_unmounted_between_runs";
-    if !mounts::available(TEST, &[Fs::Ext4, Fs::Xfs, Fs::Btrfs]) {
-        return;
-    }
-    if !has("wipefs") {
-        return skip(TEST, "wipefs not found");
-    }
+    needs!(mounts::available(&[Fs::Ext4, Fs::Xfs, Fs::Btrfs]));
+    needs!(has("wipefs"), "wipefs not found");
     // The device is that of a mount that is given up.
     let mount = Mount::new(Fs::Ext4, 512 << 20);
     tool("umount", &[mount.dir().to_str().unwrap()]);

@@ -101,9 +101,7 @@ fn the_result_replaces_no_other_file() {
 
 #[test]
 fn an_aging_that_was_killed_is_continued() {
-    if !strace::available("an_aging_that_was_killed_is_continued") {
-        return;
-    }
+    needs!(strace::available());
     let reference = place();
     age(reference.path(), &SMALL).exits(0);
     // At the end of the first step and of a later one, at writes of the marker, and at changes of files within a step.
@@ -125,9 +123,7 @@ fn an_aging_that_was_killed_is_continued() {
 /// A file that another program has put into the place of one of the tree is neither followed nor removed.
 #[test]
 fn foreign_files_in_an_aged_tree_are_not_changed() {
-    if !strace::available("foreign_files_in_an_aged_tree_are_not_changed") {
-        return;
-    }
+    needs!(strace::available());
     let dir = place();
     // Killed at the end of the first step, which is then repeated.
     killed(dir.path(), "syncfs", 1);
@@ -210,10 +206,7 @@ fn runs_and_agings_do_not_replace_each_other() {
 /// Without space the cause is reported, and the same command continues when there is space again.
 #[test]
 fn a_full_or_read_only_file_system_is_reported() {
-    let test = "a_full_or_read_only_file_system_is_reported";
-    if !mounts::available(test, &[]) || !strace::available(test) {
-        return;
-    }
+    needs!(mounts::available(&[]) && strace::available());
     let mount = Mount::new(Fs::Tmpfs, 8 << 20);
     let refused = age(mount.dir(), &["--to", "97%", "--rounds", "1"]).exits(3);
     assert!(refused.stderr.contains("not enough space") && refused.stderr.contains("--to"), "{}", refused.stderr);
@@ -251,9 +244,7 @@ fn a_full_or_read_only_file_system_is_reported() {
 /// The scores of real file systems. ext4 reports its free extents, btrfs does not.
 #[test]
 fn extents_and_free_space_are_scored() {
-    if !mounts::available("extents_and_free_space_are_scored", &[Fs::Ext4, Fs::Btrfs]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4, Fs::Btrfs]));
     let mut trees = Vec::new();
     for (fs, size) in [(Fs::Ext4, 40 << 20), (Fs::Btrfs, 120 << 20)] {
         let mount = Mount::new(fs, size);

@@ -11,11 +11,11 @@ use crate::strace;
 use crate::undisturbed::undisturbed;
 
 /// The engines that can run here. Where all must be there, a kernel without `io_uring` fails the test.
-fn engines(test: &str) -> &'static [&'static str] {
+fn engines() -> &'static [&'static str] {
     if wml::os::uring::available().is_ok() {
         return &["uring", "posix"];
     }
-    skip(test, "io_uring is not available");
+    skip("io_uring is not available");
     &["posix"]
 }
 
@@ -50,15 +50,12 @@ fn once(flags: &str, also: &str) -> String {
 /// Alone in its thread, and with another flowop that delays the collection of completions; with and without direct I/O.
 #[test]
 fn both_engines_write_the_same_bytes_and_have_the_same_counts() {
-    const TEST: &str = "both_engines_write_the_same_bytes_and_have_the_same_counts";
-    if !mounts::available(TEST, &[Fs::Ext4, Fs::Tmpfs]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4, Fs::Tmpfs]));
     for (fs, flags) in [(Fs::Ext4, ",directio"), (Fs::Ext4, ""), (Fs::Tmpfs, "")] {
         let mount = Mount::new(fs, 512 << 20);
         for also in ["", "flowop hog name=h,value=1000\n"] {
             let mut seen = Vec::new();
-            for engine in engines(TEST) {
+            for engine in engines() {
                 let call = Wml::below(mount.dir()).file("x.wml", &once(flags, also)).folder("there");
                 let call = call.args(["x.wml", "--engine", engine, "--seed", "7", "--dir", "there", "--no-quiesce"]);
                 let output = call.result().timeout(Duration::from_mins(1)).run().exits(0);
@@ -96,7 +93,7 @@ fn sequential_reads_return_to_the_start_at_the_end() {
              flowop finishoncount name=end,value=1\n}} }}\n"
         )
     };
-    let mut engines = engines("sequential_reads_return_to_the_start_at_the_end").to_vec();
+    let mut engines = engines().to_vec();
     engines.push("null");
     for engine in engines {
         let read = |script: &str| {
@@ -118,13 +115,10 @@ fn sequential_reads_return_to_the_start_at_the_end() {
 /// What asks the kernel: one entry for each operation or fewer, and no write call; with the pool the other way round.
 #[test]
 fn io_uring_makes_no_additional_calls() {
-    const TEST: &str = "io_uring_makes_no_additional_calls";
-    if !strace::available(TEST) {
-        return;
-    }
+    needs!(strace::available());
     let script = "# dialect: fsl\ndefine file name=f,path=$dir,size=4m,prealloc\n\
         define process name=p { thread name=t { flowop aiowrite name=wr,filename=f,iosize=4k,random,iodepth=4 } }\n";
-    for engine in engines(TEST) {
+    for engine in engines() {
         let call = Wml::new().file("x.wml", script).args(["x.wml", "--runtime", "0.5", "--engine", engine]);
         let (output, log) = strace::run(call.result());
         let run = output.exits(0).only_run();
@@ -148,9 +142,7 @@ fn io_uring_makes_no_additional_calls() {
 /// The kernel says no: by name `io_uring` is refused, unnamed the pool takes its place, and the result says so.
 #[test]
 fn a_kernel_without_io_uring_is_reported() {
-    if !has("strace") || !strace::available("a_kernel_without_io_uring_is_reported") {
-        return;
-    }
+    needs!(has("strace") && strace::available());
     let script = "# dialect: fsl\ndefine file name=f,path=$dir,size=1m,prealloc\n\
         define process name=p { thread name=t { flowop aioread name=rd,filename=f,iosize=4k,random,iodepth=4 } }\n";
     let call = |args: &[&str]| {
@@ -169,7 +161,7 @@ fn a_kernel_without_io_uring_is_reported() {
 /// By default: `io_uring` where there is asynchronous I/O.
 #[test]
 fn the_result_names_the_engine() {
-    let by_default = if engines("the_result_names_the_engine").len() > 1 { "uring" } else { "posix" };
+    let by_default = if engines().len() > 1 { "uring" } else { "posix" };
     for (kind, engine) in [("aioread", by_default), ("read", "posix")] {
         let script = format!(
             "# dialect: fsl\ndefine file name=f,path=$dir,size=1m,prealloc\n\
@@ -183,12 +175,9 @@ fn the_result_names_the_engine() {
 /// The file system sees how many are out at a time.
 #[test]
 fn no_more_than_iodepth_operations_are_in_flight() {
-    const TEST: &str = "no_more_than_iodepth_operations_are_in_flight";
-    if !fuse::available(TEST) {
-        return;
-    }
+    needs!(fuse::available());
     undisturbed(|| {
-        for engine in engines(TEST) {
+        for engine in engines() {
             for also in ["", "flowop hog name=h,value=1\n"] {
                 for depth in [1, 4, 32] {
                     let slow = Slow::new(|kind, _, _| {
@@ -216,15 +205,10 @@ fn no_more_than_iodepth_operations_are_in_flight() {
 /// What a file system would refuse in the run is refused before it, by flowop, value and what is wanted instead.
 #[test]
 fn unaligned_direct_io_is_refused_and_names_the_flowop() {
-    if !mounts::available("unaligned_direct_io_is_refused_and_names_the_flowop", &[Fs::Ext4]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4]));
     let mount = Mount::new(Fs::Ext4, 512 << 20);
     let Some(wanted) = wml::os::fd::direct_alignment(mount.dir()) else {
-        return skip(
-            "unaligned_direct_io_is_refused_and_names_the_flowop",
-            "the kernel does not say how direct I/O is aligned",
-        );
+        return skip("the kernel does not say how direct I/O is aligned");
     };
     let script = |flowops: &str| {
         format!(

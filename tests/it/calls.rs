@@ -71,10 +71,7 @@ fn files(root: &Path) -> usize {
 }
 
 fn makes_its_calls(kind: Fs) {
-    let test = format!("calls of flowops on {}", kind.name());
-    if !mounts::available(&test, &[kind]) || !strace::available(&test) {
-        return;
-    }
+    needs!(mounts::available(&[kind]) && strace::available());
     let mount = Mount::new(kind, 1 << 30);
     let call = Wml::below(mount.dir())
         .file("calls.wml", &script())
@@ -120,9 +117,7 @@ fn makes_its_calls(kind: Fs) {
 /// Not where its file set says that it ends. The size is read once after each open.
 #[test]
 fn space_for_appends_is_allocated_where_the_file_ends() {
-    if !strace::available("space_for_appends_is_allocated_where_the_file_ends") {
-        return;
-    }
+    needs!(strace::available());
     let script = "# dialect: fsl\nset mode quit alldone\ndefine file name=f,path=$dir,size=1m,prealloc\n\
         define process name=p { thread name=t {\n\
         flowop openfile name=op,filename=f,fd=1\nflowop truncate name=cut,fd=1,value=16k\nflowop closefile name=cl,fd=1\n\

@@ -88,9 +88,7 @@ fn assert_unbroken(terminal: &Terminal, (width, _): (usize, usize), what: &str) 
 
 #[test]
 fn the_answer_is_on_the_last_screen() {
-    if !terminals("the_answer_is_on_the_last_screen") {
-        return;
-    }
+    needs!(terminals());
     for size in sizes() {
         for (words, answers) in COMMANDS {
             let dir = scripts();
@@ -118,9 +116,7 @@ fn the_answer_is_on_the_last_screen() {
 /// While an experiment runs, one block in place of a line for each run.
 #[test]
 fn an_experiment_shows_one_block() {
-    if !terminals("an_experiment_shows_one_block") {
-        return;
-    }
+    needs!(terminals());
     for size in sizes() {
         let dir = scripts();
         let words = "ab closed.wml --runtime 1 --blocks 20 --a '--set n=4' --b '--set n=8'";
@@ -146,9 +142,7 @@ fn an_experiment_shows_one_block() {
 /// A terminal can't show a page.
 #[test]
 fn a_report_without_a_file_is_text_on_a_terminal() {
-    if !terminals("a_report_without_a_file_is_text_on_a_terminal") {
-        return;
-    }
+    needs!(terminals());
     let program = binary();
     let short = "closed.wml --runtime 0.2 --no-quiesce --quiet";
     let make =
@@ -170,9 +164,7 @@ fn a_report_without_a_file_is_text_on_a_terminal() {
 /// A terminal of the locale C shows ASCII.
 #[test]
 fn a_terminal_without_utf_8_shows_ascii() {
-    if !terminals("a_terminal_without_utf_8_shows_ascii") {
-        return;
-    }
+    needs!(terminals());
     let run = format!("{} closed.wml --runtime 1 --no-quiesce -v", binary().display());
     for (locale, ascii) in [("C", true), ("C.UTF-8", false)] {
         let dir = scripts();

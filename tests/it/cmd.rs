@@ -511,9 +511,15 @@ pub(crate) fn has(program: &str) -> bool {
     places.into_iter().any(|place| place.join(program).is_file())
 }
 
-/// Says loudly that a test did not run; where everything must be there (`CI=true`), fails it instead.
-pub(crate) fn skip(test: &str, why: &str) {
-    assert!(std::env::var_os("CI").is_none_or(|v| v != "true"), "{test} can't run: {why}");
-    // Past the test runner's capture, which would hide it in a test that passes.
-    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("\nSKIPPED {test}: {why}\n").as_bytes());
+/// Says loudly that the test of this thread did not run; where everything must be there (`CI=true`), fails it instead.
+pub(crate) fn skip(why: &str) {
+    assert!(std::env::var_os("CI").is_none_or(|v| v != "true"), "the test can't run: {why}");
+    tell_skipped(why);
+}
+
+/// Says that the test of this thread did not run, past the test runner's capture, which would hide it in a test that passes.
+pub(crate) fn tell_skipped(why: &str) {
+    let thread = std::thread::current();
+    let text = format!("\nSKIPPED {}: {why}\n", thread.name().unwrap_or_default());
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
 }

@@ -59,9 +59,7 @@ fn moved(mount: &Mount, cached: &str) -> (f64, Value) {
 #[test]
 fn a_cold_file_comes_from_the_disk_and_a_warm_one_from_memory() {
     undisturbed(|| {
-        if !mounts::available("cold and warm", &[Fs::Ext4]) {
-            return;
-        }
+        needs!(mounts::available(&[Fs::Ext4]));
         let mount = Mount::on_disk(Fs::Ext4, image(), true);
         let (share, cold) = moved(&mount, "false");
         assert_eq!(cold["cache_state"], "cold");
@@ -82,9 +80,7 @@ fn a_cold_file_comes_from_the_disk_and_a_warm_one_from_memory() {
 #[test]
 fn the_stack_of_devices_is_named_from_top_to_bottom() {
     undisturbed(|| {
-        if !mounts::available("devices", &[Fs::Ext4]) {
-            return;
-        }
+        needs!(mounts::available(&[Fs::Ext4]));
         let mount = Mount::on_disk(Fs::Ext4, image(), true);
         let call = Wml::new().file("w.wml", SCRIPT).args(["w.wml", "--dir"]).args([mount.dir()]);
         let mounts = call.result().run().exits(0).only_run()["environment"]["mounts"].take();
@@ -100,9 +96,7 @@ fn the_stack_of_devices_is_named_from_top_to_bottom() {
 #[test]
 fn the_command_line_makes_any_run_cold() {
     undisturbed(|| {
-        if !mounts::available("--cold", &[Fs::Ext4]) {
-            return;
-        }
+        needs!(mounts::available(&[Fs::Ext4]));
         let mount = Mount::on_disk(Fs::Ext4, image(), true);
         let run = run(call(&mount, "true", &["--cold"]));
         assert_eq!(run["cache_state"], "cold");
@@ -114,9 +108,7 @@ fn the_command_line_makes_any_run_cold() {
 #[test]
 fn with_a_buffered_loop_device_no_set_is_reported_as_cold() {
     undisturbed(|| {
-        if !mounts::available("a buffered loop", &[Fs::Ext4]) {
-            return;
-        }
+        needs!(mounts::available(&[Fs::Ext4]));
         let mount = Mount::on_disk(Fs::Ext4, image(), false);
         let run = run(call(&mount, "false", &[]));
         assert!(number(&run, &["set", "resident_before"]) <= 0.01, "above the loop it is evicted");
@@ -131,9 +123,7 @@ fn with_a_buffered_loop_device_no_set_is_reported_as_cold() {
 #[test]
 fn files_in_memory_are_never_cold() {
     undisturbed(|| {
-        if !mounts::available("tmpfs", &[Fs::Tmpfs]) {
-            return;
-        }
+        needs!(mounts::available(&[Fs::Tmpfs]));
         let mount = Mount::new(Fs::Tmpfs, image() + (64 << 20));
         let run = run(call(&mount, "false", &[]));
         assert_eq!(run["cache_state"], "as-is");
@@ -146,9 +136,7 @@ fn files_in_memory_are_never_cold() {
 #[test]
 fn dirty_data_is_waited_for_or_recorded() {
     undisturbed(|| {
-        if !mounts::available("settling", &[Fs::Ext4]) {
-            return;
-        }
+        needs!(mounts::available(&[Fs::Ext4]));
         let mount = Mount::on_disk(Fs::Ext4, image(), true);
         // Without `cached` nothing else would wait.
         let script = SCRIPT.replace(",cached=$cached", "").replace("set $cached=false\n", "").replace(",reuse", "");
@@ -166,10 +154,7 @@ fn dirty_data_is_waited_for_or_recorded() {
 /// `system` read them again.
 #[test]
 fn caches_that_a_script_drops_are_dropped_again_after_the_checks() {
-    const TEST: &str = "caches_that_a_script_drops_are_dropped_again_after_the_checks";
-    if !strace::available(TEST) {
-        return;
-    }
+    needs!(strace::available());
     let drops = |cached: &str, create: &str, command: &str| {
         let text = format!(
             "define fileset name=s,path=$dir,entries=5,size=4k,dirwidth=5,prealloc{cached}\n\

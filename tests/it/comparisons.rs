@@ -414,7 +414,7 @@ fn groups_directions_and_instances_of_fio_are_kept_apart() {
         match output {
             Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
             Err(e) => {
-                crate::cmd::skip("groups_directions_and_instances_of_fio_are_kept_apart", &format!("fio: {e}"));
+                crate::cmd::skip(&format!("fio: {e}"));
                 return None;
             }
         }
@@ -457,7 +457,7 @@ fn results_of_fio_are_read() {
         match output {
             Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
             Err(e) => {
-                crate::cmd::skip("results_of_fio_are_read", &format!("fio: {e}"));
+                crate::cmd::skip(&format!("fio: {e}"));
                 return None;
             }
         }

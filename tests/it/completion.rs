@@ -1,7 +1,7 @@
 //! Tests completion in bash, zsh and fish: each loads its script and completes names of commands, personalities,
 //! formats, codes, lists and variables of the named script.
 
-use crate::cmd::{binary, has, program, scratch, skip};
+use crate::cmd::{binary, has, program, scratch};
 use crate::tmux::{Terminal, terminals};
 use std::path::Path;
 use std::process::Command;
@@ -78,9 +78,7 @@ fn bash_completes() {
 
 #[test]
 fn fish_completes() {
-    if !has("fish") {
-        return skip("fish_completes", "fish is not installed");
-    }
+    needs!(has("fish"), "fish is not installed");
     let dir = place();
     let ask = |line: &str| format!("complete -C '{line}'; echo ---; ");
     let asked: String = LINES.iter().map(|(line, _)| ask(line)).collect();
@@ -100,12 +98,8 @@ fn fish_completes() {
 
 #[test]
 fn zsh_completes() {
-    if !has("zsh") {
-        return skip("zsh_completes", "zsh is not installed");
-    }
-    if !terminals("zsh_completes") {
-        return;
-    }
+    needs!(has("zsh"), "zsh is not installed");
+    needs!(terminals());
     let dir = place();
     let start =
         "PS1='ready> '; autoload -Uz compinit; compinit -u -D; source <(wmlrun setup completions zsh); setopt autolist";

@@ -101,16 +101,15 @@ impl Place {
 
 #[test]
 fn the_main_job_runs_small_or_is_refused_with_the_reason() {
-    const TEST: &str = "the_main_job_runs_small_or_is_refused_with_the_reason";
     let tools = ["unshare", "setpriv", "taskset", "mount"].into_iter().all(has);
     if !rustix::process::geteuid().is_root() || !tools {
-        return skip(TEST, "it needs root, unshare, setpriv, taskset and mount");
+        return skip("it needs root, unshare, setpriv, taskset and mount");
     }
     // Not where the root directory is no mount point, as in a chroot.
     if !Command::new("unshare").args(["-m", "true"]).output().unwrap().status.success() {
-        return skip(TEST, "mount namespaces can't be created");
+        return skip("mount namespaces can't be created");
     }
-    let Some(groups) = Groups::new() else { return skip(TEST, "control groups can't be created") };
+    let Some(groups) = Groups::new() else { return skip("control groups can't be created") };
     let place = Place::new();
     let small = "oltp_sync --runtime 0.2 --no-quiesce --set nshadows=10 --set ndbwriters=2 --set filesize=4m --set logfilesize=1m \
                  --set directio=0";
@@ -138,9 +137,8 @@ fn the_main_job_runs_small_or_is_refused_with_the_reason() {
 /// A limit on the threads of an unprivileged user: the run is refused with the reason, or completes.
 #[test]
 fn a_limit_on_threads_of_the_user_is_refused_or_enough() {
-    const TEST: &str = "a_limit_on_threads_of_the_user_is_refused_or_enough";
     if !rustix::process::geteuid().is_root() || !["setpriv", "prlimit"].into_iter().all(has) {
-        return skip(TEST, "it needs root, setpriv and prlimit");
+        return skip("it needs root, setpriv and prlimit");
     }
     undisturbed(|| {
         let place = Place::new();

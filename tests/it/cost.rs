@@ -5,21 +5,20 @@
 //! machine. Only the loop of a thread between gate and stop is counted. The counts are meaningful in the release build
 //! only: `WMLRUN_BIN=target/release/wmlrun cargo test --test it -- cost::`, as `.ci/run shipped` does.
 
-use crate::cmd::{Output, Wml, binary, count, flowops, has, skip};
+use crate::cmd::{Output, Wml, binary, count, flowops, has, skip, tell_skipped};
 
 /// The function whose instructions are counted, with all that it calls.
 const LOOP: &str = "*worker::iterate";
 
 /// Whether there is a release build to count in, and something to count with.
-fn available(test: &str) -> bool {
+fn available() -> bool {
     if !binary().components().any(|part| part.as_os_str() == "release") {
         // Not a failure where all must be there: those who need it give the release build, and this is not their step.
-        let text = format!("\nSKIPPED {test}: it counts in the release build, give it as WMLRUN_BIN\n");
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+        tell_skipped("it counts in the release build, give it as WMLRUN_BIN");
         return false;
     }
     if !has("valgrind") {
-        skip(test, "valgrind is missing");
+        skip("valgrind is missing");
         return false;
     }
     true
@@ -77,7 +76,7 @@ macro_rules! costs {
     ($($test:ident, $engine:expr, $ceiling:expr, $call:expr;)*) => {
         $(#[test]
         fn $test() {
-            if available(concat!("cost::", stringify!($test))) {
+            if available() {
                 at_most(stringify!($test), $engine, $ceiling, $call);
             }
         })*

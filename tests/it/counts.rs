@@ -89,9 +89,7 @@ fn assert_counted(calls: &Log, run: &Value) {
 
 #[test]
 fn the_result_counts_what_the_kernel_counts() {
-    if !strace::available("the_result_counts_what_the_kernel_counts") {
-        return;
-    }
+    needs!(strace::available());
     // Those with steps of other calls (listings, links…) are counted elsewhere; of buffered I/O an operation is no call.
     let other = |script: &crate::scripts::Script| {
         ["listdir", "flowop bufread", "flowop bufwrite"].iter().any(|word| script.text.contains(word))
@@ -120,9 +118,7 @@ fn the_result_counts_what_the_kernel_counts() {
 /// A file that is sent goes to `/dev/null` from its beginning on, and every call is counted.
 #[test]
 fn sent_files_are_counted_call_by_call() {
-    if !strace::available("sent_files_are_counted_call_by_call") {
-        return;
-    }
+    needs!(strace::available());
     let script = "# dialect: fsl\nset mode quit alldone\n\
         define fileset name=data,path=$dir,entries=10,dirwidth=5,size=40000,prealloc\n\
         define process name=p { thread name=t,instances=2 {\n\
@@ -148,9 +144,7 @@ fn sent_files_are_counted_call_by_call() {
 fn random_offsets_cover_the_file() {
     const SIZE: u64 = 64 << 10;
     const BLOCK: u64 = 4 << 10;
-    if !strace::available("random_offsets_cover_the_file") {
-        return;
-    }
+    needs!(strace::available());
     for personality in ["randomread", "randomwrite"] {
         let sets = [("filesize", "64k"), ("iosize", "4k")];
         let call = Wml::new().args([personality, "--runtime", "0.5", "--seed", "7"]).sets(&sets).result();

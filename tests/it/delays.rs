@@ -19,9 +19,7 @@ const NO_TIME: Act = Act::After(Duration::ZERO);
 fn a_slow_pick_is_not_part_of_the_latency() {
     undisturbed(|| {
         const DELAY: Duration = Duration::from_millis(2);
-        if !fuse::available("a_slow_pick_is_not_part_of_the_latency") {
-            return;
-        }
+        needs!(fuse::available());
         let started = Arc::new(AtomicBool::new(false));
         let begun = Arc::clone(&started);
         let slow = Slow::new(move |kind, _, _| match kind {
@@ -91,9 +89,7 @@ fn a_phase_begins_without_unclaimed_events() {
 fn a_stall_is_in_one_service_time_and_a_quarter_of_the_response_times() {
     undisturbed(|| {
         const STALL: Duration = Duration::from_millis(500);
-        if !fuse::available("a_stall_is_in_one_service_time_and_a_quarter_of_the_response_times") {
-            return;
-        }
+        needs!(fuse::available());
         let slow = Slow::new(|kind, _, number| match kind {
             Kind::Read if number == 100 => Act::After(STALL),
             _ => NO_TIME,
@@ -126,9 +122,7 @@ fn a_stall_is_in_one_service_time_and_a_quarter_of_the_response_times() {
 /// The first error ends the run. The message names flowop, file and error, and has help.
 #[test]
 fn an_error_is_reported_with_flowop_line_path_and_number() {
-    if !fuse::available("an_error_is_reported_with_flowop_line_path_and_number") {
-        return;
-    }
+    needs!(fuse::available());
     for (engine, flowop, what) in [
         ("posix", "read", "read failed"),
         ("posix", "aioread", "asynchronous read failed"),
@@ -169,9 +163,7 @@ fn an_error_is_reported_with_flowop_line_path_and_number() {
 #[test]
 fn an_operation_that_stalls_at_the_end_is_counted_as_late() {
     undisturbed(|| {
-        if !fuse::available("an_operation_that_stalls_at_the_end_is_counted_as_late") {
-            return;
-        }
+        needs!(fuse::available());
         for engine in ["posix", "uring"] {
             if engine == "uring" && wml::os::uring::available().is_err() {
                 continue;
@@ -203,9 +195,7 @@ fn an_operation_that_stalls_at_the_end_is_counted_as_late() {
 fn operations_in_flight_at_the_end_of_a_thread_are_counted() {
     undisturbed(|| {
         const HELD: Duration = Duration::from_millis(700);
-        if !fuse::available("operations_in_flight_at_the_end_of_a_thread_are_counted") {
-            return;
-        }
+        needs!(fuse::available());
         for engine in ["posix", "uring"] {
             if engine == "uring" && wml::os::uring::available().is_err() {
                 continue;
@@ -260,9 +250,7 @@ fn operations_in_flight_at_the_end_of_a_thread_are_counted() {
 #[test]
 fn an_error_after_the_end_does_not_fail_the_run() {
     undisturbed(|| {
-        if !fuse::available("an_error_after_the_end_does_not_fail_the_run") {
-            return;
-        }
+        needs!(fuse::available());
         for (mode, end) in [("firstdone", "first thread done"), ("timeout", "count reached")] {
             let slow = Slow::new(|kind, _, _| match kind {
                 Kind::Read => {

@@ -271,7 +271,7 @@ fn run_all(path: &Path) -> usize {
     let mut commands = 0;
     for (block, files) in blocks_that_run(path) {
         if let Some(command) = block.needs.as_deref().filter(|command| !succeeds(command)) {
-            skip(&block.place, &format!("`{command}` fails"));
+            skip(&format!("{}: `{command}` fails", block.place));
             continue;
         }
         commands += block.commands().len();

@@ -61,9 +61,9 @@ static NAMESPACE: LazyLock<Option<Vec<&str>>> = LazyLock::new(|| {
     ways.into_iter().find(works)
 });
 
-fn available(test: &str) -> bool {
+fn available() -> bool {
     if NAMESPACE.is_none() {
-        skip(test, "it needs root, or a user namespace, for `unshare --mount`");
+        skip("it needs root, or a user namespace, for `unshare --mount`");
     }
     NAMESPACE.is_some()
 }
@@ -177,9 +177,7 @@ fn keys(paths: &BTreeSet<String>) -> Vec<&str> {
 /// Each output: reports of results and folders, comparisons, and complete folders that are resumed, without a new run.
 #[test]
 fn the_json_of_all_commands_has_changed_only_where_it_was_mended() {
-    if !available("the_json_of_all_commands_has_changed_only_where_it_was_mended") {
-        return;
-    }
+    needs!(available());
     let bench = Bench::new();
     let commands = fs::read_to_string(bench.path("outputs/commands")).unwrap();
     assert_eq!(commands.lines().count(), 28);
@@ -213,9 +211,7 @@ fn the_json_of_all_commands_has_changed_only_where_it_was_mended() {
 
 #[test]
 fn killed_folders_are_resumed_to_their_end() {
-    if !available("killed_folders_are_resumed_to_their_end") {
-        return;
-    }
+    needs!(available());
     let bench = Bench::new();
     for (command, name, least, most) in KILLED {
         let folder = format!("killed/{name}");
@@ -244,9 +240,7 @@ fn killed_folders_are_resumed_to_their_end() {
 
 #[test]
 fn floors_tables_batches_and_pages_are_read() {
-    if !available("floors_tables_batches_and_pages_are_read") {
-        return;
-    }
+    needs!(available());
     let bench = Bench::new();
     let then = fs::read_to_string(bench.path("outputs/floors.text")).unwrap();
     let now = bench.exits("floor --list", 0);

@@ -1,7 +1,7 @@
 //! Tests `wmlrun setup editor` and `setup lsp` in Neovim: its syntax file knows every word of the personalities, and the
 //! editor gets diagnostics, hover and definitions from the language server.
 
-use crate::cmd::{Wml, has, program, scratch, skip};
+use crate::cmd::{Wml, has, program, scratch};
 use crate::completion::path;
 use std::fs;
 use std::io::Write;
@@ -51,10 +51,7 @@ fn neovim(dir: &Path, script: &str, paths: &[PathBuf]) -> String {
 
 #[test]
 fn neovim_colours_every_word_of_the_personalities() {
-    const TEST: &str = "editors::neovim_colours_every_word_of_the_personalities";
-    if !has("nvim") {
-        return skip(TEST, "nvim is missing");
-    }
+    needs!(has("nvim"), "nvim is missing");
     let dir = tempfile::Builder::new().prefix("editors-").tempdir_in(scratch()).unwrap();
     let syntax = Wml::new().args(["editor", "vim"]).run().exits(0).stdout;
     fs::create_dir(dir.path().join("syntax")).unwrap();
@@ -150,10 +147,7 @@ fn the_language_server_accepts_the_option_for_standard_input_and_output() {
 
 #[test]
 fn neovim_gets_diagnostics_hover_and_definitions_from_the_language_server() {
-    const TEST: &str = "editors::neovim_gets_diagnostics_hover_and_definitions_from_the_language_server";
-    if !has("nvim") {
-        return skip(TEST, "nvim is missing");
-    }
+    needs!(has("nvim"), "nvim is missing");
     let dir = tempfile::Builder::new().prefix("editors-").tempdir_in(scratch()).unwrap();
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/install.md")).unwrap();
     let settings = page.split("```lua\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::cmd::{Output, Wml, has, long, skip};
+use crate::cmd::{Output, Wml, has, long};
 
 /// Characters that move a cursor, set a title, reverse a line, or begin a formula or a tag.
 const HOSTILE: &str = "\x1b[2J\x1b[31m\x1b]0;pwned\x07\u{9b}2J\u{85}\r\nerror: forged\n\t\x08\x7f\u{2028}\u{202e}gpj\u{2066}<script>alert(1)</script>&\"'=cmd|' /C calc'!A0";
@@ -382,9 +382,7 @@ fn the_page_of_a_batch_and_its_xml_are_text() {
 
 /// Checks XML with a parser of another project.
 fn parses(xml: &Path) {
-    if !has("python3") {
-        return skip("the_page_of_a_batch_and_its_xml_are_text", "there is no python3 to parse XML");
-    }
+    needs!(has("python3"), "there is no python3 to parse XML");
     let code = "import sys, xml.dom.minidom as m; m.parse(sys.argv[1])";
     let status = Command::new("python3").args(["-c", code]).arg(xml).stdin(Stdio::null()).status().unwrap();
     assert!(status.success(), "{}", fs::read_to_string(xml).unwrap());
@@ -613,9 +611,7 @@ impl Drop for Terminal {
 /// Each command on a terminal: nothing is cleared, no title is set, and the screen shows what a pipe would receive.
 #[test]
 fn no_output_contains_control_sequences_for_the_terminal() {
-    if !has("tmux") {
-        return skip("no_output_contains_control_sequences_for_the_terminal", "there is no tmux");
-    }
+    needs!(has("tmux"), "there is no tmux");
     let call = Wml::new();
     let dir = call.dir().join(folder());
     fs::create_dir(&dir).unwrap();

@@ -370,9 +370,7 @@ fn killed_at(n: usize) -> bool {
 
 #[test]
 fn an_experiment_is_resumed_after_a_kill_at_each_event() {
-    if !strace::available("an_experiment_is_resumed_after_a_kill_at_each_event") {
-        return;
-    }
+    needs!(strace::available());
     // Begun and ended; two events of each run and four of its commands; four of the experiment, of each of two blocks and
     // of the level in each block.
     let all: Vec<usize> = (1..=46).collect();
@@ -384,9 +382,7 @@ fn an_experiment_is_resumed_after_a_kill_at_each_event() {
 /// A command without an opposite, in a scope that ends and begins again.
 #[test]
 fn a_command_that_is_not_executed_again_is_named() {
-    if !strace::available("a_command_that_is_not_executed_again_is_named") {
-        return;
-    }
+    needs!(strace::available());
     let outer = "[[hook]]\nat = \"experiment\"\nbefore = \"mkdir made\"\nafter = \"rm -r made\"\n";
     let factor = |after: &str| {
         format!("[[factor]]\nname = \"n\"\nlevels = [{{ name = \"one\", before = \"touch made/aged\"{after} }}, 2]\n")
@@ -406,9 +402,7 @@ fn a_command_that_is_not_executed_again_is_named() {
 
 #[test]
 fn file_systems_are_compared() {
-    if !mounts::available("file_systems_are_compared", &[Fs::Ext4]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4]));
     let level = |name: &str, options: &str| {
         format!(
             "[[factor.levels]]\nname = \"{name}\"\n\
@@ -435,9 +429,7 @@ fn file_systems_are_compared() {
 /// The file of the manual for two file systems that are mounted, with other paths and short runs.
 #[test]
 fn mount_options_of_two_file_systems_are_compared() {
-    if !mounts::available("mount_options_of_two_file_systems_are_compared", &[Fs::Ext4, Fs::Xfs]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4, Fs::Xfs]));
     let lab = Lab::new();
     let page = include_str!("../../docs/experiments.md");
     let block = page.split("```toml\n").find(|block| block.contains("LABEL=ext4")).unwrap();

@@ -526,9 +526,7 @@ fn default_folders_are_distinct_and_one_without_a_run_is_removed() {
 
 #[test]
 fn a_full_disk_is_an_error_and_loses_nothing() {
-    if !mounts::available("a_full_disk_is_an_error_and_loses_nothing", &[Fs::Tmpfs]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Tmpfs]));
     let (lab, small) = (Lab::new(), Mount::new(Fs::Tmpfs, 128 << 10));
     let dir = small.dir().display();
     let output = lab.command(&format!("repeat {SHORT} --runs 12 --results {dir}/r")).output().unwrap();
@@ -722,9 +720,7 @@ fn a_complete_experiment_gets_further_runs() {
 /// The script alone names the directory, which does not exist before the first run.
 #[test]
 fn the_mounts_of_the_file_sets_are_recorded_and_compared() {
-    if !mounts::available("the_mounts_of_the_file_sets_are_recorded_and_compared", &[Fs::Tmpfs]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Tmpfs]));
     let (lab, mount) = (Lab::new(), Mount::new(Fs::Tmpfs, 64 << 20));
     let dir = mount.dir().display().to_string();
     fs::write(lab.path("own.wml"), format!("set $dir={dir}/sub/deep\n{SCRIPT}")).unwrap();
@@ -755,9 +751,7 @@ fn the_mounts_of_the_file_sets_are_recorded_and_compared() {
 
 #[test]
 fn a_mount_option_is_compared() {
-    if !mounts::available("a_mount_option_is_compared", &[Fs::Ext4]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4]));
     let (lab, mount) = (Lab::new(), Mount::new(Fs::Ext4, 256 << 20));
     let dir = mount.dir().display();
     let device = mount.device().unwrap();

@@ -195,7 +195,6 @@ print('equal')
 
 #[test]
 fn the_library_of_hdrhistogram_reads_the_same_figures() {
-    const TEST: &str = "the_library_of_hdrhistogram_reads_the_same_figures";
     let output = run(&["--json", "r.json", "--format", "hgrm"]).exits(0);
     let dir = output.dir();
     fs::write(dir.join("r.hgrm"), &output.stdout).unwrap();
@@ -219,11 +218,11 @@ fn the_library_of_hdrhistogram_reads_the_same_figures() {
     let (code, _, stderr) = again(dir, &["report", "r.json", "r.json", "--format", "hlog"]);
     assert!(code == 2 && stderr.contains("one result"), "{stderr}");
     let Ok(python) = Command::new("python3").args(["-c", HDRH]).current_dir(dir).output() else {
-        return skip(TEST, "python3 is not installed");
+        return skip("python3 is not installed");
     };
     let said = String::from_utf8_lossy(&python.stderr);
     if said.contains("No module named 'hdrh'") {
-        return skip(TEST, "the Python library hdrhistogram is not installed");
+        return skip("the Python library hdrhistogram is not installed");
     }
     assert_eq!(String::from_utf8_lossy(&python.stdout).trim(), "equal", "{said}");
 }

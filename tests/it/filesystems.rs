@@ -27,9 +27,7 @@ fn third_or_all(fs: Fs) -> Vec<Script> {
 }
 
 fn all_on(fs: Fs) {
-    if !mounts::available(&format!("personalities on {}", fs.name()), &[fs]) {
-        return;
-    }
+    needs!(mounts::available(&[fs]));
     let mount = Mount::new(fs, IMAGE);
     for_each(&third_or_all(fs), 1, |script| {
         // A database's writers get their first turns after thousands of posts.

@@ -109,7 +109,7 @@ fn start(wml: &Wml, case: &Busy, fuse: Option<&Slow>) -> Child {
 
 #[test]
 fn the_first_signal_ends_the_program_wherever_it_is() {
-    let has_fuse = fuse::available("the_first_signal_ends_the_program_wherever_it_is");
+    let has_fuse = fuse::available();
     let wml = prepared();
     let signals = [(Signal::INT, 130), (Signal::TERM, 143)];
     let all: Vec<_> = BUSY.iter().flat_map(|case| signals.map(|signal| (case, signal))).collect();

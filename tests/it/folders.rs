@@ -99,9 +99,7 @@ fn prune_removes_the_files_of_scripts_and_no_others() {
 
 #[test]
 fn prune_refuses_a_folder_in_which_something_is_mounted() {
-    if !available("prune_refuses_a_folder_in_which_something_is_mounted", &[]) {
-        return;
-    }
+    needs!(available(&[]));
     let lab = Lab::new();
     lab.run(&format!("repeat {SHORT} --runs 1 --results r --quiet"), 0);
     for dir in ["r/runs/0001.files/m", "mine"] {

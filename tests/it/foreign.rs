@@ -117,7 +117,7 @@ fn things() -> Vec<Thing> {
             undo(&["umount", text(at)])
         }));
     } else {
-        skip("foreign things", "only root can make devices and mounts");
+        skip("only root can make devices and mounts");
     }
     things
 }
@@ -377,9 +377,7 @@ fn a_partial_marker_of_a_killed_run_does_not_prevent_the_next() {
 
 #[test]
 fn clean_removes_an_incomplete_marker() {
-    if !has("strace") {
-        return skip("clean_removes_an_incomplete_marker", "strace not found");
-    }
+    needs!(has("strace"), "strace not found");
     let clean = |dir: &Path| Wml::new().args(["clean"]).args([dir]).run().exits(0).stdout;
     // Killed when the marker is written, but does not have its name yet.
     for call_name in ["pwrite64", "fsync", "renameat2"] {
@@ -419,9 +417,7 @@ fn clean_removes_an_incomplete_marker() {
 /// As on Lustre without the option `flock`. The lock of a marker is what keeps other programs out of a tree.
 #[test]
 fn a_file_system_without_locks_is_refused_with_advice() {
-    if !has("strace") {
-        return skip("a_file_system_without_locks_is_refused_with_advice", "strace not found");
-    }
+    needs!(has("strace"), "strace not found");
     let strace = ["strace", "-f", "-o", "/dev/null", "-e", "trace=flock", "-e", "inject=flock:error=ENOSYS"];
     let refused = |dir: &Path| {
         let before = tree(dir);
@@ -442,9 +438,7 @@ fn a_file_system_without_locks_is_refused_with_advice() {
 /// Killed at each call on the way to its marker, an adoption leaves either none or one that is whole.
 #[test]
 fn a_killed_adoption_does_not_make_a_tree_removable() {
-    if !has("strace") {
-        return skip("a_killed_adoption_does_not_make_a_tree_removable", "strace not found");
-    }
+    needs!(has("strace"), "strace not found");
     for (call_name, times) in [("pwrite64", 1), ("fsync", 1), ("renameat2", 1), ("fsync", 2), ("pwrite64", 2)] {
         let dir = made();
         fs::remove_file(dir.path().join("data/.wmlrun")).unwrap();
@@ -502,9 +496,7 @@ fn links_created_by_a_set_belong_to_it() {
 
 #[test]
 fn a_subvolume_and_a_mount_in_a_tree_are_not_entered() {
-    if !mounts::available("a_subvolume_and_a_mount_in_a_tree_are_not_entered", &[Fs::Btrfs]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Btrfs]));
     let mount = Mount::new(Fs::Btrfs, 512 << 20);
     fs::create_dir(mount.dir().join("d")).unwrap();
     let small = |extra: &str| call(&mount.dir().join("d"), extra, WRITE);
@@ -550,9 +542,7 @@ fn a_root_that_was_replaced_is_not_removed() {
 
 #[test]
 fn clean_names_trees_that_it_has_no_permission_to_read() {
-    if !has("setpriv") {
-        return skip("clean_names_trees_that_it_has_no_permission_to_read", "setpriv not found");
-    }
+    needs!(has("setpriv"), "setpriv not found");
     let dir = made();
     let root = dir.path().join("data");
     tool("chmod", &["000", text(&root)]);
@@ -568,10 +558,7 @@ fn clean_names_trees_that_it_has_no_permission_to_read() {
 
 #[test]
 fn a_tree_that_can_only_be_read_is_measured_as_it_is() {
-    const TEST: &str = "a_tree_that_can_only_be_read_is_measured_as_it_is";
-    if !rustix::process::geteuid().is_root() || !has("setpriv") {
-        return skip(TEST, "it needs root and setpriv");
-    }
+    needs!(rustix::process::geteuid().is_root() && has("setpriv"), "it needs root and setpriv");
     let dir = made();
     let root = dir.path().join("data");
     tool("chown", &["-R", "65534:65534", text(&root)]);
@@ -613,9 +600,7 @@ fn sizes_that_overflow_are_too_large() {
 /// A snapshot keeps the numbers and times of all files, the marker's too.
 #[test]
 fn a_snapshot_of_a_tree_has_no_valid_marker() {
-    if !mounts::available("a_snapshot_of_a_tree_has_no_valid_marker", &[Fs::Btrfs]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Btrfs]));
     let mount = Mount::new(Fs::Btrfs, 512 << 20);
     let (volume, snapshot) = (mount.dir().join("volume"), mount.dir().join("snapshot"));
     tool("btrfs", &["subvolume", "create", text(&volume)]);
@@ -637,7 +622,7 @@ fn a_snapshot_of_a_tree_has_no_valid_marker() {
 #[test]
 fn a_mount_on_a_file_is_refused_before_anything_is_removed() {
     if !rustix::process::geteuid().is_root() {
-        return skip("a_mount_on_a_file_is_refused_before_anything_is_removed", "it needs root");
+        return skip("it needs root");
     }
     let dir = made();
     let precious = dir.path().join("precious");
@@ -653,9 +638,7 @@ fn a_mount_on_a_file_is_refused_before_anything_is_removed() {
 
 #[test]
 fn a_tree_on_a_read_only_file_system_is_measured_unchanged() {
-    if !mounts::available("a_tree_on_a_read_only_file_system_is_measured_unchanged", &[Fs::Ext4]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4]));
     let mount = Mount::new(Fs::Ext4, 128 << 20);
     call(mount.dir(), "", WRITE).run().exits(0);
     tool("mount", &["-o", "remount,ro", text(mount.dir())]);

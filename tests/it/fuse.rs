@@ -24,7 +24,7 @@ use crate::cmd::{scratch, skip};
 const THREADS: usize = 40;
 
 /// Whether such file systems can be mounted here. If not, says so for `test`, or fails it where all must be there.
-pub(crate) fn available(test: &str) -> bool {
+pub(crate) fn available() -> bool {
     let why = if !rustix::process::geteuid().is_root() {
         "only root can mount file systems"
     } else if std::fs::File::options().read(true).write(true).open("/dev/fuse").is_err() {
@@ -32,7 +32,7 @@ pub(crate) fn available(test: &str) -> bool {
     } else {
         return true;
     };
-    skip(test, why);
+    skip(why);
     false
 }
 
@@ -250,7 +250,7 @@ fn it_serves_at_the_given_mount_point() {
     if let Some(dir) = std::env::var_os(SERVE) {
         return serve(Path::new(&dir));
     }
-    if available("it_serves_at_the_given_mount_point") {
+    if available() {
         let server = Server::new();
         std::fs::write(server.dir().join("file"), "text").unwrap();
         assert_eq!(std::fs::read_to_string(server.dir().join("file")).unwrap(), "text");
@@ -277,9 +277,7 @@ impl Drop for Slow {
 
 #[test]
 fn it_stores_data_and_obeys_its_settings() {
-    if !available("it_stores_data_and_obeys_its_settings") {
-        return;
-    }
+    needs!(available());
     let slow = Slow::new(|kind, name, _| match kind {
         Kind::Read if name == "bad" => Act::Fail(Errno::EIO),
         _ => Act::After(Duration::ZERO),
@@ -305,9 +303,7 @@ fn it_stores_data_and_obeys_its_settings() {
 #[test]
 fn transfers_are_short_sizes_are_wrong_and_calls_hang_until_released() {
     use std::os::unix::fs::FileExt;
-    if !available("transfers_are_short_sizes_are_wrong_and_calls_hang_until_released") {
-        return;
-    }
+    needs!(available());
     let slow = Slow::new(|kind, name, _| match (kind, name.to_str()) {
         (Kind::Write | Kind::Read, Some("short")) => Act::Short(3),
         (Kind::Stat, Some("long")) => Act::Size(1 << 20),

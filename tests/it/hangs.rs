@@ -267,9 +267,7 @@ fn all(cases: &[(Kind, &str, Moment)]) -> Vec<Outcome> {
 /// A sample each day, all of them with `WMLRUN_LONG=1`.
 #[test]
 fn a_call_that_hangs_ends_the_program_in_time_with_its_results() {
-    if !fuse::available("a_call_that_hangs_ends_the_program_in_time_with_its_results") {
-        return;
-    }
+    needs!(fuse::available());
     if long() {
         let cases: Vec<_> = CALLS.iter().flat_map(|(kind, ops)| MOMENTS.map(|moment| (*kind, *ops, moment))).collect();
         let done = all(&cases);
@@ -296,9 +294,7 @@ fn a_call_that_hangs_ends_the_program_in_time_with_its_results() {
 /// All threads hung half-way: that is no complete run.
 #[test]
 fn a_run_whose_threads_hung_half_way_is_stuck() {
-    if !fuse::available("a_run_whose_threads_hung_half_way_is_stuck") {
-        return;
-    }
+    needs!(fuse::available());
     let outcome = case(Kind::Read, "flowop read name=x,filesetname=data,iosize=4k,random", Moment::Run);
     assert!(outcome.hung);
     assert_eq!((outcome.code, outcome.state.as_str()), (1, "stuck"));
@@ -307,9 +303,7 @@ fn a_run_whose_threads_hung_half_way_is_stuck() {
 /// One of the threads hangs in the last moment of a run, or before: its call never returns, and the run is not complete.
 #[test]
 fn a_run_of_which_a_thread_hangs_at_its_end_is_stuck() {
-    if !fuse::available("a_run_of_which_a_thread_hangs_at_its_end_is_stuck") {
-        return;
-    }
+    needs!(fuse::available());
     let fsync = CALLS.iter().find(|(kind, _)| *kind == Kind::Fsync).unwrap().1;
     for outcome in all(&[(Kind::Fsync, fsync, Moment::End), (Kind::Fsync, fsync, Moment::Run)]) {
         assert!(outcome.hung);
@@ -320,18 +314,14 @@ fn a_run_of_which_a_thread_hangs_at_its_end_is_stuck() {
 /// The result file is on the file system that hangs: the result is written to standard error, with a message.
 #[test]
 fn a_result_on_the_file_system_that_hangs_is_written_to_standard_error() {
-    if !fuse::available("a_result_on_the_file_system_that_hangs_is_written_to_standard_error") {
-        return;
-    }
+    needs!(fuse::available());
     result_on_the_file_system_that_hangs(false);
 }
 
 /// The results directory is on another file system: the result is stored there.
 #[test]
 fn a_result_on_the_file_system_that_hangs_is_kept_in_the_results_directory() {
-    if !fuse::available("a_result_on_the_file_system_that_hangs_is_kept_in_the_results_directory") {
-        return;
-    }
+    needs!(fuse::available());
     result_on_the_file_system_that_hangs(true);
 }
 
@@ -378,9 +368,7 @@ fn result_on_the_file_system_that_hangs(elsewhere: bool) {
 /// Half a minute for each file.
 #[test]
 fn a_trace_and_a_dump_on_a_file_system_that_hangs_are_abandoned() {
-    if !long() || !fuse::available("a_trace_and_a_dump_on_a_file_system_that_hangs_are_abandoned") {
-        return;
-    }
+    needs!(long() && fuse::available());
     let armed = Arc::new(AtomicBool::new(false));
     let hangs = Arc::clone(&armed);
     let slow = Slow::of_all(move |_, _, _| if hangs.load(Ordering::SeqCst) { Act::Hang } else { NO_TIME });
@@ -414,9 +402,7 @@ fn a_trace_and_a_dump_on_a_file_system_that_hangs_are_abandoned() {
 /// ^C while preparation hangs: the program ends and names the work that it waited for.
 #[test]
 fn an_interrupt_ends_a_preparation_that_hangs() {
-    if !fuse::available("an_interrupt_ends_a_preparation_that_hangs") {
-        return;
-    }
+    needs!(fuse::available());
     let slow = Slow::of_all(|kind, _, _| if kind == Kind::Write { Act::Hang } else { NO_TIME });
     let wml = Wml::new().idle().file("x.wml", &script("flowop read name=x,filesetname=data,iosize=4k,random"));
     let running = wml.args(["x.wml", "--no-quiesce", "--dir"]).args([slow.dir()]).start();
@@ -435,9 +421,7 @@ fn an_interrupt_ends_a_preparation_that_hangs() {
 /// ^C while an experiment itself, and none of its runs, looks at the directory of its runs.
 #[test]
 fn an_interrupt_ends_an_experiment_that_waits_between_its_runs() {
-    if !fuse::available("an_interrupt_ends_an_experiment_that_waits_between_its_runs") {
-        return;
-    }
+    needs!(fuse::available());
     let results = tempfile::tempdir().unwrap();
     let results = results.path().join("r");
     let journal = results.join("journal.jsonl");
@@ -460,9 +444,7 @@ fn an_interrupt_ends_an_experiment_that_waits_between_its_runs() {
 /// The note on what a preparation waits for comes after five seconds.
 #[test]
 fn a_batch_that_is_quiet_waits_without_notes() {
-    if !fuse::available("a_batch_that_is_quiet_waits_without_notes") {
-        return;
-    }
+    needs!(fuse::available());
     let script = "define fileset name=data,path=$dir,entries=5,size=4k,dirwidth=10,prealloc\n\
         define process name=p { thread name=t { flowop read name=r,filesetname=data,iosize=4k } }\n";
     let profile = "CONFIG one {\n personality = own;\n}\n";
@@ -497,10 +479,7 @@ fn run_on(dir: &std::path::Path, break_it: impl FnOnce()) -> (Running, std::path
 /// Calls on a frozen file system do not return until it is thawed.
 #[test]
 fn a_frozen_file_system_ends_the_run_with_its_report() {
-    const TEST: &str = "a_frozen_file_system_ends_the_run_with_its_report";
-    if !mounts::available(TEST, &[Fs::Ext4]) || !has("fsfreeze") {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4]) && has("fsfreeze"));
     let mount = Mount::new(Fs::Ext4, 256 << 20);
     let at = mount.dir().to_str().unwrap().to_owned();
     let thaw = Thaw(at.clone());
@@ -533,10 +512,7 @@ fn a_frozen_file_system_ends_the_run_with_its_report() {
 /// Before anything is made, an output's file system is waited for as that of the file sets is.
 #[test]
 fn an_output_on_a_frozen_file_system_is_abandoned_before_the_run() {
-    const TEST: &str = "an_output_on_a_frozen_file_system_is_abandoned_before_the_run";
-    if !mounts::available(TEST, &[Fs::Ext4]) || !has("fsfreeze") {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4]) && has("fsfreeze"));
     let mount = Mount::new(Fs::Ext4, 64 << 20);
     let at = mount.dir().to_str().unwrap().to_owned();
     for (option, name) in [("--json", "out"), ("--trace", "out:5")] {
@@ -563,10 +539,7 @@ impl Drop for Thaw {
 
 #[test]
 fn a_server_that_is_stopped_or_killed_ends_the_run_with_its_report() {
-    const TEST: &str = "a_server_that_is_stopped_or_killed_ends_the_run_with_its_report";
-    if !fuse::available(TEST) {
-        return;
-    }
+    needs!(fuse::available());
     for signal in [Signal::STOP, Signal::KILL] {
         let server = fuse::Server::new();
         let (running, result, seconds) = run_on(server.dir(), || server.signal(signal));

@@ -478,7 +478,7 @@ fn a_browser_shows_pages_without_errors_and_overflow() {
         return;
     }
     let Some(browser) = browser() else {
-        return skip("html::a_browser_shows_pages_without_errors_and_overflow", "no headless browser is installed");
+        return skip("no headless browser is installed");
     };
     let results = Results::new();
     results.result("hostile.wml", "hostile.json");
@@ -515,7 +515,7 @@ fn a_browser_shows_each_kind_of_page_without_a_fault() {
         return;
     }
     let Some(browser) = browser() else {
-        return skip("html::a_browser_shows_each_kind_of_page_without_a_fault", "no headless browser is installed");
+        return skip("no headless browser is installed");
     };
     let results = Results::new();
     fs::write(results.path("loops.wml"), LOOPS).unwrap();
@@ -555,7 +555,7 @@ fn a_browser_draws_each_mark_at_its_value() {
         return;
     }
     let Some(browser) = browser() else {
-        return skip("html::a_browser_draws_each_mark_at_its_value", "no headless browser is installed");
+        return skip("no headless browser is installed");
     };
     let results = Results::new();
     results.run(&format!("repeat x.wml {READS} --runs 5 --results rep"), 0);

@@ -67,9 +67,7 @@ fn an_existing_file_is_never_replaced() {
 
 #[test]
 fn the_questions_are_asked_on_a_terminal() {
-    if !terminals("the_questions_are_asked_on_a_terminal") {
-        return;
-    }
+    needs!(terminals());
     let dir = tempfile::Builder::new().prefix("init-").tempdir_in(scratch()).unwrap();
     let command = format!("{} init --reads 50", binary().display());
     let terminal = Terminal::start(dir.path(), (80, 24), &command);

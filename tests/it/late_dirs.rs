@@ -53,9 +53,7 @@ fn a_directory_is_created_with_its_first_file() {
 
 #[test]
 fn each_directory_is_created_by_one_call() {
-    if !strace::available("each_directory_is_created_by_one_call") {
-        return;
-    }
+    needs!(strace::available());
     // One thread: two may both try.
     let text = script(SET, 60).replace("instances=2", "instances=1");
     let (output, log) = strace::run(call(&text, &[]));

@@ -10,10 +10,10 @@ use crate::sums::assert_adds_up;
 use crate::undisturbed::undisturbed;
 
 /// Whether limits can be set for a call. If not, says so for `test`.
-fn available(test: &str) -> bool {
+fn available() -> bool {
     let there = has("prlimit") && has("taskset");
     if !there {
-        skip(test, "prlimit or taskset is missing");
+        skip("prlimit or taskset is missing");
     }
     there
 }
@@ -101,9 +101,7 @@ fn runs_that_may_need_the_same_memory_have_one_note() {
 
 #[test]
 fn a_limit_on_file_sizes_is_an_error_of_the_operation_that_exceeds_it() {
-    if !available("a_limit_on_file_sizes_is_an_error_of_the_operation_that_exceeds_it") {
-        return;
-    }
+    needs!(available());
     assert_refused(call("entries=2,size=4m", READER, "--fsize=1048576").run(), &["4.0 MiB", "1.0 MiB", "ulimit -f"]);
     let writer = "define process name=p { thread name=t { flowop appendfile name=a,filesetname=data,iosize=64k } }\n";
     let output = call("entries=1,size=4k", writer, "--fsize=1048576").args(["--runtime", "20"]).run().exits(1);
@@ -118,9 +116,7 @@ fn a_limit_on_file_sizes_is_an_error_of_the_operation_that_exceeds_it() {
 
 #[test]
 fn a_limit_on_processor_time_ends_the_run_with_its_report() {
-    if !available("a_limit_on_processor_time_ends_the_run_with_its_report") {
-        return;
-    }
+    needs!(available());
     let output = call("entries=5,size=4k", READER, "--cpu=1:60").args(["--runtime", "60"]).run();
     let output = output.exits(128 + Signal::XCPU.as_raw());
     assert_clean(&output);
@@ -132,9 +128,7 @@ fn a_limit_on_processor_time_ends_the_run_with_its_report() {
 
 #[test]
 fn any_limit_on_address_space_is_refused_or_enough() {
-    if !available("any_limit_on_address_space_is_refused_or_enough") {
-        return;
-    }
+    needs!(available());
     let threads = READER.replace("name=t", "name=t,instances=40,memsize=1m");
     let mut codes = Vec::new();
     for mib in [128, 160, 192, 256, 384, 2048] {
@@ -154,9 +148,7 @@ fn any_limit_on_address_space_is_refused_or_enough() {
 #[test]
 fn processors_that_are_not_allowed_are_neither_used_nor_counted() {
     undisturbed(|| {
-        if !available("processors_that_are_not_allowed_are_neither_used_nor_counted") {
-            return;
-        }
+        needs!(available());
         let all = tool("taskset", &["-cp", &std::process::id().to_string()]);
         let last = all.trim().rsplit([' ', ',', '-']).next().unwrap().to_owned();
         let readers = READER.replace("name=t", "name=t,instances=3");
@@ -185,9 +177,7 @@ fn without_pin_the_result_names_no_processor() {
 /// A processor's time is up while files are made: nothing of them is left.
 #[test]
 fn a_limit_on_processor_time_ends_population() {
-    if !available("a_limit_on_processor_time_ends_population") {
-        return;
-    }
+    needs!(available());
     let output = call("entries=500000,size=0", READER, "--cpu=1:60").timeout(Duration::from_mins(5)).run();
     let output = output.exits(128 + Signal::XCPU.as_raw());
     assert_clean(&output);
@@ -204,13 +194,8 @@ fn openers(limit: &str) -> Wml {
 
 #[test]
 fn a_limit_on_open_files_is_compared_with_the_plan_before_anything_is_created() {
-    const TEST: &str = "a_limit_on_open_files_is_compared_with_the_plan_before_anything_is_created";
-    if !available(TEST) {
-        return;
-    }
-    if !has("setpriv") || !rustix::process::geteuid().is_root() {
-        return skip(TEST, "it needs root and setpriv");
-    }
+    needs!(available());
+    needs!(has("setpriv") && rustix::process::geteuid().is_root(), "it needs root and setpriv");
     assert_refused(openers("--nofile=64:64").run(), &["descriptors", "64 are allowed", "ulimit -n"]);
     // However low it is: refused before anything is made, or enough.
     let threads = "define process name=p { thread name=t,instances=2 { flowop openfile name=o,filesetname=data,fd=1\n\
@@ -259,13 +244,8 @@ fn a_small_stack_is_enough_for_deeply_nested_scripts() {
 /// Where no memory may be locked, a ring has no registered buffers, and works.
 #[test]
 fn asynchronous_io_works_without_locked_memory() {
-    const TEST: &str = "asynchronous_io_works_without_locked_memory";
-    if !available(TEST) {
-        return;
-    }
-    if !has("setpriv") || !rustix::process::geteuid().is_root() {
-        return skip(TEST, "it needs root and setpriv");
-    }
+    needs!(available());
+    needs!(has("setpriv") && rustix::process::geteuid().is_root(), "it needs root and setpriv");
     let threads = "define process name=p { thread name=t { flowop aiowrite name=a,filesetname=data,iosize=4k\n\
         flowop aiowait name=w } }\n";
     let call = call("entries=5,size=64k", threads, "").args(["--runtime", "0.3"]);
@@ -291,10 +271,7 @@ fn more_threads_than_memory_mappings_are_refused_before_anything_is_created() {
 /// The threads of another process are ready then. They end without an operation, and nothing is late.
 #[test]
 fn a_process_that_cannot_be_prepared_ends_the_others() {
-    const TEST: &str = "a_process_that_cannot_be_prepared_ends_the_others";
-    if !rustix::process::geteuid().is_root() || !has("setpriv") {
-        return skip(TEST, "it needs root and setpriv");
-    }
+    needs!(rustix::process::geteuid().is_root() && has("setpriv"), "it needs root and setpriv");
     let processes = "\
 define process name=ready { thread name=t,instances=5 { flowop statfile name=s,filesetname=data } }
 define process name=eager,nice=-5 { thread name=t { flowop statfile name=s,filesetname=data } }

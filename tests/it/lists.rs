@@ -466,7 +466,7 @@ fn instructions(call: &ListCall) -> (f64, Option<i32>) {
 #[test]
 fn four_times_the_entries_take_at_most_six_times_the_work() {
     if !long() && !has("valgrind") {
-        return skip("lists::four_times_the_entries_take_at_most_six_times_the_work", "valgrind is missing");
+        return skip("valgrind is missing");
     }
     let all = lists(&one_result());
     // Another sample on each day would fail on a day on which nobody has changed anything.

@@ -5,6 +5,20 @@
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::format_collect)]
 
+/// Ends a test that can't run here, with the reason if what it asks has not said so.
+macro_rules! needs {
+    ($is_there:expr) => {
+        if !$is_there {
+            return;
+        }
+    };
+    ($is_there:expr, $why:expr) => {
+        if !$is_there {
+            return crate::cmd::skip($why);
+        }
+    };
+}
+
 mod cmd;
 mod fuse;
 mod html;

@@ -46,7 +46,7 @@ impl Fs {
 }
 
 /// Whether file systems can be mounted here. If not, says so for `test`, or fails it where all must be there.
-pub(crate) fn available(test: &str, kinds: &[Fs]) -> bool {
+pub(crate) fn available(kinds: &[Fs]) -> bool {
     let missing = if rustix::process::geteuid().is_root() {
         let makers = kinds.iter().filter_map(|fs| fs.mkfs()).map(|(program, _)| program);
         let needed: Vec<_> = makers.chain(["losetup", "mount", "umount"]).filter(|p| !has(p)).collect();
@@ -55,7 +55,7 @@ pub(crate) fn available(test: &str, kinds: &[Fs]) -> bool {
         Some("only root can mount file systems".to_owned())
     };
     if let Some(why) = &missing {
-        skip(test, why);
+        skip(why);
     }
     missing.is_none()
 }
@@ -222,9 +222,7 @@ impl Drop for Place {
 #[test]
 fn a_mount_has_the_requested_type_and_is_removed() {
     const ALL: [Fs; 4] = [Fs::Ext4, Fs::Xfs, Fs::Btrfs, Fs::Tmpfs];
-    if !available("mounts", &ALL) {
-        return;
-    }
+    needs!(available(&ALL));
     for (fs, direct_io) in ALL.into_iter().map(|fs| (fs, true)).chain([(Fs::Ext4, false)]) {
         let mount = Mount::with(fs, 512 << 20, direct_io);
         let (dir, device) = (mount.dir().to_owned(), mount.device().map(str::to_owned));

@@ -200,9 +200,7 @@ fn an_iteration_of_an_open_loop_has_a_response_time() {
 /// The kernel's view of a delivery: the directory that is flushed is the one that the file was moved to.
 #[test]
 fn the_directory_of_the_moved_file_is_flushed() {
-    if !strace::available("the_directory_of_the_moved_file_is_flushed") {
-        return;
-    }
+    needs!(strace::available());
     let script = format!(
         "# dialect: fsl\nset mode quit firstdone\n{MAILDIR}\ndefine process name=p {{ thread name=t {{\n\
          flowop createfile name=cr,filesetname=tmp,fd=1\nflowop closefile name=cl,fd=1\n\

@@ -286,9 +286,7 @@ fn a_result_without_disk_space_is_reported_and_stored_elsewhere() {
         let call = Wml::new().file("s.wml", &large()).under(limited("1000")).args(args).args(option);
         call.run().exits(3);
     }
-    if !available("a_result_that_finds_no_room", &[Fs::Tmpfs]) {
-        return;
-    }
+    needs!(available(&[Fs::Tmpfs]));
     let mount = Mount::new(Fs::Tmpfs, 128 << 10);
     let json = mount.dir().join("j");
     let output = Wml::new().file("s.wml", &large()).args(args).args(["--json"]).args([&json]).run().exits(1);
@@ -334,7 +332,7 @@ fn fmt_never_leaves_a_partial_script() {
     let call = Wml::new().file("s.wml", &long).under(["prlimit", "--fsize=100", "--"]).args(["fmt", "-w", "s.wml"]);
     let output = call.run().exits(1);
     assert!(text(&output.dir().join("s.wml")) == long && output.left() == ["s.wml"], "{}", output.shown());
-    if available("fmt_leaves_a_script_whole", &[Fs::Tmpfs]) {
+    if available(&[Fs::Tmpfs]) {
         let mount = Mount::new(Fs::Tmpfs, 64 << 10);
         fs::write(mount.dir().join("s.wml"), &long).unwrap();
         let _ = fs::write(mount.dir().join("fill"), vec![1; 64 << 10]);
@@ -349,9 +347,7 @@ fn fmt_never_leaves_a_partial_script() {
 fn the_current_directory_need_not_be_writable() {
     let set = "define fileset name=data,path=$dir,entries=5,dirwidth=5,size=4k,prealloc\n";
     let process = "define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n";
-    if !available("the_current_directory_need_not_be_writable", &[Fs::Tmpfs]) {
-        return;
-    }
+    needs!(available(&[Fs::Tmpfs]));
     let mount = Mount::new(Fs::Tmpfs, 64 << 10);
     tool("mount", &["-o", "remount,ro", mount.dir().to_str().unwrap()]);
     let run = |text: &str| {
@@ -444,9 +440,7 @@ impl Drop for BoundDir {
 
 #[test]
 fn an_output_in_another_mount_of_a_tree_is_refused() {
-    if !available("an_output_in_another_mount_of_a_tree_is_refused", &[]) {
-        return;
-    }
+    needs!(available(&[]));
     // A directory in a mount of the tree, the tree in a mount of its parent, and a mount of a directory in the tree.
     for (from, path) in [("d/data", "m/out"), ("d", "m/data/out"), ("d/data/sub", "m/out")] {
         let script = DEFINED.replace("name=s,", "name=data,").replace("=s }", "=data }");
@@ -628,7 +622,7 @@ fn a_file_that_is_not_a_profile_is_refused() {
 #[test]
 fn a_link_of_another_user_in_a_shared_directory_is_not_followed() {
     if !rustix::process::geteuid().is_root() {
-        return skip("a_link_of_another_user_in_a_shared_directory_is_not_followed", "only root gives links away");
+        return skip("only root gives links away");
     }
     for (owner, mode, code) in [(65534, 0o1777, 3), (0, 0o1777, 0), (65534, 0o755, 0)] {
         for option in [["--json", "shared/out"], ["--trace", "shared/out:5"]] {

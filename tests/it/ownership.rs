@@ -217,9 +217,7 @@ impl Drop for Bind {
 
 #[test]
 fn another_mount_inside_a_root_is_not_entered() {
-    if !mounts::available("a mount inside a root", &[Fs::Tmpfs]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Tmpfs]));
     let (dir, root) = made();
     let other = Mount::new(Fs::Tmpfs, 4 << 20);
     // What is on it looks exactly like a part of the set.
@@ -250,9 +248,7 @@ fn another_mount_inside_a_root_is_not_entered() {
 
 #[test]
 fn a_block_device_is_refused_with_and_without_permission() {
-    if !mounts::available("a block device", &[Fs::Ext4]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4]));
     let mount = Mount::new(Fs::Ext4, 16 << 20);
     // A file system that is only read writes nothing by itself, in its journal or to initialise its inodes.
     tool("mount", &["-o", "remount,ro", &mount.dir().display().to_string()]);

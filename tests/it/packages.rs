@@ -144,7 +144,6 @@ fn documents_name_the_current_version() {
 
 #[test]
 fn manual_pages_are_valid() {
-    const TEST: &str = "manual_pages_are_valid";
     let dir = fresh("man-");
     let pages = dir.path().join("man1");
     tool(binary().to_str().unwrap(), &["setup", "man", pages.to_str().unwrap()]);
@@ -158,7 +157,7 @@ fn manual_pages_are_valid() {
     };
     let (mandoc, groff) = (has("mandoc"), has("groff"));
     if !mandoc && !groff {
-        return skip(TEST, "neither groff nor mandoc is installed");
+        return skip("neither groff nor mandoc is installed");
     }
     if mandoc {
         let (valid, found, said) = run("mandoc", &["-Tlint", "-Werror"]);

@@ -213,7 +213,7 @@ fn expected(kind: Kind, position: Position, state: State) -> &'static [i32] {
 
 /// A full file system. A static would never be unmounted.
 fn full_file_system() -> Option<Mount> {
-    if !available("places on a full file system", &[Fs::Tmpfs]) {
+    if !available(&[Fs::Tmpfs]) {
         return None;
     }
     let mount = Mount::new(Fs::Tmpfs, 1 << 20);
@@ -402,7 +402,7 @@ fn every_output_is_written_to_its_place_or_refused() {
 #[test]
 fn no_link_of_another_user_in_a_shared_directory_is_followed() {
     if !rustix::process::geteuid().is_root() {
-        return skip("no_link_of_another_user_in_a_shared_directory_is_followed", "only root can give links away");
+        return skip("only root can give links away");
     }
     let rows = ROWS.iter().filter(|row| ["run", "repeat", "man", "report", "batch"].contains(&row.command));
     for row in rows {

@@ -113,9 +113,7 @@ fn a_command_ends_with_the_program() {
 
 #[test]
 fn each_command_is_one_shell() {
-    if !strace::available("each_command_is_one_shell") {
-        return;
-    }
+    needs!(strace::available());
     let (output, log) = strace::run(allowed(&script("true", THREE_TIMES)));
     output.exits(0);
     let steps = log.of_steps();

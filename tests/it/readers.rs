@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::cmd::{Output, count, flowop, has, number, skip};
+use crate::cmd::{Output, count, flowop, has, number};
 use crate::vectors_15::script;
 
 const SCRIPT: &str = "\
@@ -137,10 +137,7 @@ fn merged(format: &str) -> Output {
 
 #[test]
 fn six_readers_of_filebench_read_the_same_figures_of_wmlrun() {
-    const TEST: &str = "readers::six_readers_of_filebench_read_the_same_figures_of_wmlrun";
-    if !has("python3") {
-        return skip(TEST, "python3 is not installed");
-    }
+    needs!(has("python3"), "python3 is not installed");
     for format in FORMATS {
         let theirs = std::fs::read_to_string(readers().join(format!("{format}.txt"))).unwrap();
         let theirs = read_all(format, &theirs);

@@ -375,9 +375,7 @@ fn a_read_of_a_file_that_nobody_named_ends_soon_and_quotes_nothing() {
 /// The history of the shell: its place has no end, or nobody writes to it.
 #[test]
 fn a_history_is_read_on_a_terminal() {
-    if !terminals("a_history_is_read_on_a_terminal") {
-        return;
-    }
+    needs!(terminals());
     for hostile in [Hostile::Pipe, Hostile::Zeros, Hostile::Huge] {
         let wml = Wml::new().folder("state/wmlrun");
         put(&wml.dir().join("state/wmlrun/history"), hostile);

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::cmd::{Wml, has, skip, squeezed};
+use crate::cmd::{Wml, has, squeezed};
 use crate::experiments::valid;
 use crate::mounts::{self, Fs, Mount};
 
@@ -103,9 +103,7 @@ fn device_in_sys(mount: &Mount) -> PathBuf {
 
 #[test]
 fn changed_settings_of_a_device_differ() {
-    if !mounts::available("changed_settings_of_a_device_differ", &[Fs::Ext4]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4]));
     let mount = Mount::new(Fs::Ext4, size());
     let queue = device_in_sys(&mount).join("queue");
     let a = Side::of(&mount);
@@ -150,9 +148,7 @@ fn made(side: &Side, parameter: &str) -> (Vec<String>, Value) {
 
 #[test]
 fn how_ext4_was_made_differs() {
-    if !mounts::available("how_ext4_was_made_differs", &[Fs::Ext4]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4]));
     let plain = Mount::made_with(Fs::Ext4, size(), &["-O", "^fast_commit", "-b", "4096"]);
     let fast = Mount::made_with(Fs::Ext4, size(), &["-O", "fast_commit", "-b", "4096", "-I", "512"]);
     let (a, b) = (Side::of(&plain), Side::of(&fast));
@@ -189,9 +185,7 @@ fn how_ext4_was_made_differs() {
 
 #[test]
 fn how_xfs_and_btrfs_were_made_differs() {
-    if !mounts::available("how_xfs_and_btrfs_were_made_differs", &[Fs::Xfs, Fs::Btrfs]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Xfs, Fs::Btrfs]));
     let (plain, other) = (
         Mount::made_with(Fs::Xfs, size(), &[]),
         Mount::made_with(Fs::Xfs, size(), &["-m", "reflink=0", "-i", "size=1024"]),
@@ -216,9 +210,7 @@ fn how_xfs_and_btrfs_were_made_differs() {
 /// A file system of another type has other properties, which are not compared.
 #[test]
 fn properties_of_another_type_are_no_differences() {
-    if !mounts::available("properties_of_another_type_are_no_differences", &[Fs::Ext4, Fs::Xfs]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4, Fs::Xfs]));
     let (ext4, xfs) = (Mount::new(Fs::Ext4, size()), Mount::new(Fs::Xfs, size()));
     let found = differences(&Side::of(&ext4), &Side::of(&xfs));
     let of_type = |name: &&str| name.starts_with("ext4 ") || name.starts_with("xfs ");
@@ -227,9 +219,7 @@ fn properties_of_another_type_are_no_differences() {
 
 #[test]
 fn each_device_of_a_stack_has_its_own_bytes() {
-    if !mounts::available("each_device_of_a_stack_has_its_own_bytes", &[Fs::Ext4]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4]));
     let mount = Mount::on_disk(Fs::Ext4, size(), true);
     let output = call(&mount).args(["-v"]).result().run().exits(0);
     let run = output.only_run();
@@ -251,13 +241,11 @@ fn each_device_of_a_stack_has_its_own_bytes() {
 /// As in a container that does not show `/sys`, with a device that may not be opened.
 #[test]
 fn what_is_denied_is_unknown_and_no_difference() {
-    const TEST: &str = "what_is_denied_is_unknown_and_no_difference";
-    if !mounts::available(TEST, &[Fs::Ext4]) {
-        return;
-    }
-    if !has("unshare") || !Command::new("unshare").args(["-m", "true"]).output().unwrap().status.success() {
-        return skip(TEST, "mount namespaces can't be created");
-    }
+    needs!(mounts::available(&[Fs::Ext4]));
+    needs!(
+        has("unshare") && Command::new("unshare").args(["-m", "true"]).output().unwrap().status.success(),
+        "mount namespaces can't be created"
+    );
     let mount = Mount::new(Fs::Ext4, size());
     let a = Side::of(&mount);
     let b = Side(tempfile::tempdir().unwrap());

@@ -2,7 +2,7 @@
 //!
 //! The output of its commands is in `tests/cases/repl`.
 
-use crate::cmd::{Wml, binary, count, flowops, has, program, skip};
+use crate::cmd::{Wml, binary, count, flowops, has, program};
 use crate::tmux::{Terminal, at_prompt, terminals};
 use crate::undisturbed::undisturbed;
 use proptest::prelude::*;
@@ -394,9 +394,7 @@ fn block(screen: &str) -> Option<Vec<&str>> {
 
 #[test]
 fn a_session_at_a_terminal() {
-    if !terminals("a_session_at_a_terminal") {
-        return;
-    }
+    needs!(terminals());
     let dir = scratch();
     let command = format!(
         "env WMLRUN_STATE= XDG_STATE_HOME={}/state {} repl --seed 5 --no-quiesce",
@@ -465,9 +463,7 @@ fn a_session_at_a_terminal() {
 /// Other programs, and terminals that do not mark what is pasted, type faster than the prompt reads.
 #[test]
 fn lines_that_come_at_once_are_all_executed() {
-    if !terminals("lines_that_come_at_once_are_all_executed") {
-        return;
-    }
+    needs!(terminals());
     let dir = scratch();
     let command =
         format!("env WMLRUN_STATE= XDG_STATE_HOME={}/state {} repl", dir.path().display(), binary().display());
@@ -481,9 +477,7 @@ fn lines_that_come_at_once_are_all_executed() {
 
 #[test]
 fn the_live_view_on_terminals_small_and_large() {
-    if !terminals("the_live_view_on_terminals_small_and_large") {
-        return;
-    }
+    needs!(terminals());
     for (flowops, size) in [(3, (80, 24)), (40, (80, 24)), (3, (200, 50)), (40, (200, 50))] {
         for colour in [true, false] {
             let dir = scratch();
@@ -512,13 +506,8 @@ fn the_live_view_on_terminals_small_and_large() {
 
 #[test]
 fn worker_threads_never_write_to_the_terminal() {
-    const TEST: &str = "worker_threads_never_write_to_the_terminal";
-    if !terminals(TEST) {
-        return;
-    }
-    if !has("strace") {
-        return skip(TEST, "strace is not installed");
-    }
+    needs!(terminals());
+    needs!(has("strace"), "strace is not installed");
     let dir = scratch();
     let script = "define fileset name=data,path=$dir,entries=5,dirwidth=5,size=64k,prealloc=100\n\
         define process name=p { thread name=t,instances=2 { flowop read name=r,filesetname=data,iosize=4k,random } }\n";

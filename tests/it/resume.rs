@@ -4,7 +4,7 @@
 //! `strace` kills the program at a chosen system call: after each event of the journal, and at each rename. Unit tests
 //! of `experiment` enumerate the states of the folder without a program.
 
-use crate::cmd::{has, short_or_long, skip};
+use crate::cmd::{has, short_or_long};
 use crate::curves::OPEN;
 use crate::experiments::{Lab, SCRIPT, SHORT, any_verdict, exits, series};
 use crate::signals::wait_for;
@@ -90,9 +90,7 @@ fn repeats_killed_at(n: usize) -> bool {
 
 #[test]
 fn repeats_are_resumed_after_a_kill_at_each_event() {
-    if !strace::available("repeats_are_resumed_after_a_kill_at_each_event") {
-        return;
-    }
+    needs!(strace::available());
     // Begun; before, started, after, finished of each of three runs, with the starts of the commands; ended.
     let all: Vec<usize> = (1..=20).collect();
     in_parallel(&all, |n| assert!(repeats_killed_at(n), "there are 20 events, not {n}"));
@@ -103,9 +101,7 @@ fn repeats_are_resumed_after_a_kill_at_each_event() {
 /// are those that it leads to.
 #[test]
 fn the_search_for_the_peak_is_resumed_after_a_kill() {
-    if !strace::available("the_search_for_the_peak_is_resumed_after_a_kill") {
-        return;
-    }
+    needs!(strace::available());
     for n in [2, 3, 4] {
         let (lab, place) = (Lab::new(), format!("event {n}"));
         fs::write(lab.path("open.wml"), OPEN).unwrap();
@@ -131,9 +127,7 @@ fn the_search_for_the_peak_is_resumed_after_a_kill() {
 
 #[test]
 fn a_comparison_is_resumed_after_a_kill_at_each_event_of_a_block() {
-    if !strace::available("a_comparison_is_resumed_after_a_kill_at_each_event_of_a_block") {
-        return;
-    }
+    needs!(strace::available());
     let all: Vec<usize> = (1..=9).collect();
     in_parallel(short_or_long(&all[3..6], &all), |n| {
         let (lab, place) = (Lab::new(), format!("event {n}"));
@@ -158,9 +152,7 @@ fn a_comparison_is_resumed_after_a_kill_at_each_event_of_a_block() {
 /// The rename of the description, before the experiment has begun, and that of a run's result.
 #[test]
 fn an_experiment_is_usable_after_a_kill_at_each_rename() {
-    if !strace::available("an_experiment_is_usable_after_a_kill_at_each_rename") {
-        return;
-    }
+    needs!(strace::available());
     let rename = "/^rename";
     let lab = Lab::new();
     let words = format!("repeat {SHORT} --runs 2 --results r --quiet");
@@ -391,9 +383,7 @@ fn a_unit_of_systemd_continues_an_experiment() {
     assert!(start.contains("/wmlrun\" repeat --resume \"/") && start.ends_with(&resumed), "{start}");
     assert!(allowed.contains(" --allow-system --quiet\n") && !text.contains("--allow-system"), "{allowed}");
     unit("--set reads=1", 2);
-    if !has("systemd-analyze") {
-        return skip("a_unit_of_systemd_continues_an_experiment", "systemd-analyze is missing");
-    }
+    needs!(has("systemd-analyze"), "systemd-analyze is missing");
     fs::write(lab.path("wmlrun-experiment.service"), text).unwrap();
     let mut verify = Command::new("systemd-analyze");
     let output = verify.arg("verify").arg(lab.path("wmlrun-experiment.service")).output().unwrap();

@@ -145,9 +145,7 @@ fn a_tree_outside_of_the_fresh_directory_is_kept() {
 /// file system than the fresh directory, the other one on the same.
 #[test]
 fn a_file_system_mounted_in_the_fresh_directory_is_kept() {
-    if !mounts::available("a mount in the fresh directory", &[Fs::Tmpfs]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Tmpfs]));
     let script = |name: &str, path: &str| {
         format!(
             "# dialect: fsl\ndefine fileset name={name},path={path},entries=5,dirwidth=5,size=4k,prealloc=100\n\

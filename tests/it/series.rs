@@ -225,10 +225,7 @@ impl Drop for MemoryGroup {
 /// Each planted cause is the first in the list of its comparison, as the table of docs/compare.md says.
 #[test]
 fn planted_causes_are_found() {
-    const TEST: &str = "series::planted_causes_are_found";
-    if !long() || !mounts::available(TEST, &[Fs::Ext4]) {
-        return;
-    }
+    needs!(long() && mounts::available(&[Fs::Ext4]));
     let (_alone, lab, n) = (Hold::take(Share::Alone), Lab::new(), length(20));
     let mount = Mount::on_disk(Fs::Ext4, 1 << 30, true);
     let at = mount.dir().display().to_string();
@@ -275,7 +272,7 @@ fn planted_causes_are_found() {
             let hooks = ["--launch", &join, "--before-a", &whole, "--before-b", &half];
             series("half the memory", "hit_ratio", random, &hooks);
         }
-        None => skip(TEST, "the memory of a group of processes cannot be limited"),
+        None => skip("the memory of a group of processes cannot be limited"),
     }
     assert!(wrong.is_empty(), "{wrong:?}");
 }

@@ -490,9 +490,7 @@ fn in_two_trees(size: &str) -> String {
 /// Each of the two trees would fit alone.
 #[test]
 fn the_trees_of_all_ranks_fit_together() {
-    if !mounts::available("trees of several ranks on a full file system", &[Fs::Ext4]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4]));
     let mount = Mount::new(Fs::Ext4, 64 << 20);
     let names = || fs::read_dir(mount.dir()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
     let before = names();

@@ -57,9 +57,7 @@ fn answer(terminal: &Terminal, width: usize, command: &str) -> Vec<String> {
 
 #[test]
 fn the_prompt_names_the_script() {
-    if !terminals("the_prompt_names_the_script") {
-        return;
-    }
+    needs!(terminals());
     let dir = scratch();
     let long = format!("a-script-with-a-very-long-name{}", "-and-more".repeat(5));
     for name in [long.as_str(), "x\x1b[2J"] {
@@ -83,9 +81,7 @@ fn the_prompt_names_the_script() {
 
 #[test]
 fn answers_of_the_shell_fit_a_screen() {
-    if !terminals("answers_of_the_shell_fit_a_screen") {
-        return;
-    }
+    needs!(terminals());
     for size in SIZES.into_iter().take(if long() { SIZES.len() } else { 1 }) {
         let dir = scratch();
         let terminal = photo_shell(dir.path(), size, "LC_ALL=C.UTF-8");
@@ -119,9 +115,7 @@ fn answers_of_the_shell_fit_a_screen() {
 
 #[test]
 fn a_plot_is_ascii_where_the_locale_is() {
-    if !terminals("a_plot_is_ascii_where_the_locale_is") {
-        return;
-    }
+    needs!(terminals());
     let dir = scratch();
     let terminal = photo_shell(dir.path(), SIZES[0], "LC_ALL=C");
     terminal.line("run 1");
@@ -208,9 +202,7 @@ fn ab_refuses_what_exists_only_in_the_shell() {
 /// ^C ends the comparison, and not the shell, whose later runs end by it too.
 #[test]
 fn an_interrupted_comparison_leaves_the_shell() {
-    if !terminals("an_interrupted_comparison_leaves_the_shell") {
-        return;
-    }
+    needs!(terminals());
     let dir = scratch();
     let terminal = photo_shell(dir.path(), SIZES[0], "");
     terminal.line("set $clients=2");

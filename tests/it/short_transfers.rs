@@ -57,9 +57,7 @@ fn went_well(slow: &Slow, flowops: &str, args: &[&str]) -> Value {
 #[test]
 fn the_rest_of_a_short_transfer_is_moved_by_further_calls() {
     undisturbed(|| {
-        if !fuse::available("the_rest_of_a_short_transfer_is_moved_by_further_calls") {
-            return;
-        }
+        needs!(fuse::available());
         let slow = faulty(|kind, _| match kind {
             Kind::Read | Kind::Write | Kind::CopyRange => Act::Short(1000),
             _ => AS_USUAL,
@@ -95,9 +93,7 @@ fn the_rest_of_a_short_transfer_is_moved_by_further_calls() {
 #[test]
 fn short_asynchronous_operations_are_continued() {
     undisturbed(|| {
-        if !fuse::available("short_asynchronous_operations_are_continued") {
-            return;
-        }
+        needs!(fuse::available());
         let slow = faulty(|kind, _| if matches!(kind, Kind::Read | Kind::Write) { Act::Short(1500) } else { AS_USUAL });
         // The kernel itself makes an error (EIO) of a short write to FUSE that nobody waits for.
         for (engine, words) in [("posix", ["aiowrite", "aioread"].as_slice()), ("uring", &["aioread"])] {
@@ -116,9 +112,7 @@ fn short_asynchronous_operations_are_continued() {
 #[test]
 fn bytes_written_before_an_error_are_counted() {
     undisturbed(|| {
-        if !fuse::available("bytes_written_before_an_error_are_counted") {
-            return;
-        }
+        needs!(fuse::available());
         for (flowops, moved) in [
             ("flowop write name=x,filesetname=data,iosize=4k,random", Kind::Write),
             ("flowop write name=x,filesetname=data,iosize=4k,wrap=40k", Kind::Write),
@@ -152,9 +146,7 @@ fn bytes_written_before_an_error_are_counted() {
 #[test]
 fn a_write_of_zero_bytes_is_reported_as_such() {
     undisturbed(|| {
-        if !fuse::available("a_write_of_zero_bytes_is_reported_as_such") {
-            return;
-        }
+        needs!(fuse::available());
         let slow = faulty(|kind, n| match kind {
             Kind::Write if n >= 20 => Act::Short(0),
             _ => AS_USUAL,
@@ -173,9 +165,7 @@ fn a_write_of_zero_bytes_is_reported_as_such() {
 #[test]
 fn an_interrupted_call_is_repeated() {
     undisturbed(|| {
-        if !fuse::available("an_interrupted_call_is_repeated") {
-            return;
-        }
+        needs!(fuse::available());
         let slow = faulty(|kind, n| match kind {
             Kind::Read | Kind::Write if n % 3 == 2 => Act::Fail(Errno::EINTR),
             _ => AS_USUAL,
@@ -195,9 +185,7 @@ const WRITER: &str = "flowop openfile name=o,filesetname=data,fd=1 flowop write 
 #[test]
 fn a_close_that_fails_is_an_error() {
     undisturbed(|| {
-        if !fuse::available("a_close_that_fails_is_an_error") {
-            return;
-        }
+        needs!(fuse::available());
         let failing =
             || faulty(|kind, n| if kind == Kind::Flush && n >= 10 { Act::Fail(Errno::EIO) } else { AS_USUAL });
         let script = format!("{WRITER} flowop closefile name=x,fd=1");
@@ -227,9 +215,7 @@ fn a_close_that_fails_is_an_error() {
 #[test]
 fn a_close_whose_buffered_data_cannot_be_written_frees_the_slot() {
     undisturbed(|| {
-        if !fuse::available("a_close_whose_buffered_data_cannot_be_written_frees_the_slot") {
-            return;
-        }
+        needs!(fuse::available());
         let slow = faulty(|kind, _| if kind == Kind::Write { Act::Fail(Errno::ENOSPC) } else { AS_USUAL });
         let flowops = "flowop openfile name=o,filesetname=data,fd=1 flowop bufwrite name=w,fd=1,iosize=100 \
                        flowop closefile name=x,fd=1";
@@ -250,9 +236,7 @@ fn a_close_whose_buffered_data_cannot_be_written_frees_the_slot() {
 #[test]
 fn a_close_that_fails_at_the_end_fails_the_run() {
     undisturbed(|| {
-        if !fuse::available("a_close_that_fails_at_the_end_fails_the_run") {
-            return;
-        }
+        needs!(fuse::available());
         let failing = || faulty(|kind, _| if kind == Kind::Flush { Act::Fail(Errno::EIO) } else { AS_USUAL });
         // The look at the page cache opens and closes files too, of which it says nothing; the writer's own is the last.
         let script = "flowop write name=x,filesetname=data,iosize=4k,random";

@@ -267,10 +267,7 @@ impl Drop for Thaw {
 /// A command that writes to a frozen file system can't be killed. The program ends without it, and with its result.
 #[test]
 fn a_command_that_the_kernel_blocks_is_abandoned() {
-    const TEST: &str = "a_command_that_the_kernel_blocks_is_abandoned";
-    if !mounts::available(TEST, &[Fs::Ext4]) || !has("fsfreeze") {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4]) && has("fsfreeze"));
     let mount = Mount::new(Fs::Ext4, 64 << 20);
     let at = mount.dir().to_str().unwrap().to_owned();
     let command = format!("echo \\$\\$ > new; mv new pid; echo text > {at}/x");

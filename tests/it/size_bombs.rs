@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::cmd::{Wml, has, long, short_or_long, skip};
+use crate::cmd::{Wml, has, long, short_or_long};
 use crate::cost::counted;
 use crate::resume::in_parallel;
 
@@ -284,10 +284,7 @@ fn endless_scripts_are_refused() {
 /// Ten times the input takes no more than a dozen times the instructions.
 #[test]
 fn instructions_grow_linearly_with_the_input() {
-    const TEST: &str = "size_bombs::instructions_grow_linearly_with_the_input";
-    if !has("valgrind") {
-        return skip(TEST, "valgrind is missing");
-    }
+    needs!(has("valgrind"), "valgrind is missing");
     let bytes = short_or_long(10_000, 50_000);
     let commands = short_or_long(&["plan"][..], &["check", "plan", "fmt"]);
     let of = |large| commands.iter().map(move |command| (*command, large));

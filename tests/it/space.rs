@@ -41,7 +41,7 @@ struct Small {
 
 impl Small {
     fn new() -> Option<Self> {
-        if !mounts::available("a full file system", &[Fs::Ext4]) {
+        if !mounts::available(&[Fs::Ext4]) {
             return None;
         }
         let mount = Mount::new(Fs::Ext4, IMAGE);
@@ -228,9 +228,7 @@ impl Drop for Mounted {
 
 #[test]
 fn a_file_system_that_reports_no_size_is_used() {
-    if !mounts::available("a_file_system_that_reports_no_size_is_used", &[Fs::Tmpfs]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Tmpfs]));
     for (kind, options) in [("ramfs", "mode=755"), ("tmpfs", "size=0")] {
         let at = Mounted(tempfile::tempdir_in(scratch()).unwrap());
         tool("mount", &["-t", kind, "-o", options, "wmlrun-test", at.0.path().to_str().unwrap()]);

@@ -87,9 +87,7 @@ fn unwritable_notes_change_nothing() {
 
 #[test]
 fn manual_pages_without_disk_space_are_an_error() {
-    if !available("manual_pages_that_find_no_room", &[Fs::Tmpfs]) {
-        return;
-    }
+    needs!(available(&[Fs::Tmpfs]));
     let mount = Mount::new(Fs::Tmpfs, 16 << 10);
     let output = Wml::new().args(["man"]).args([mount.dir()]).run().exits(1);
     assert!(output.stderr.contains("No space left on device"), "{}", output.shown());

@@ -84,7 +84,7 @@ fn assert_only(call: Wml, names: &[&str]) {
 #[test]
 fn each_random_read_is_one_call() {
     undisturbed(|| {
-        if strace::available("each_random_read_is_one_call") {
+        if strace::available() {
             let call = Wml::below(&memory()).args(["randomread"]);
             assert_only(call.sets(&[("iosize", "4k"), ("filesize", "64m"), ("memperthread", "4k")]), &["pread64"]);
         }
@@ -94,7 +94,7 @@ fn each_random_read_is_one_call() {
 #[test]
 fn a_workload_with_semaphores_only_reads_writes_and_waits() {
     undisturbed(|| {
-        if strace::available("a_workload_with_semaphores_only_reads_writes_and_waits") {
+        if strace::available() {
             let call = Wml::below(&memory()).args(["oltp_sync"]).sets(&[("filesize", "4m"), ("nshadows", "20")]);
             let moves = ["read", "write", "pread64", "pwrite64", "futex"];
             // A wait that the tracer's attaching interrupts is taken up again.

@@ -27,14 +27,14 @@ const TRACED: &str = "/^(open|openat|openat2|creat|close|p?read(64)?|readv|pread
     |execve|fchmod|fchmodat2?|fchown|fchownat|f[gs]etxattr|flistxattr|fcntl)$";
 
 /// Whether processes can be traced here. If not, says so for `test`, or fails it where all must be there.
-pub(crate) fn available(test: &str) -> bool {
+pub(crate) fn available() -> bool {
     let works = has("strace")
         && std::process::Command::new("strace")
             .args(["-o", "/dev/null", "true"])
             .output()
             .is_ok_and(|o| o.status.success());
     if !works {
-        skip(test, "strace is missing or may not trace");
+        skip("strace is missing or may not trace");
     }
     works
 }
@@ -298,9 +298,7 @@ fn steps_are_between_the_annotations() {
 /// The whole way, with a program that is everywhere.
 #[test]
 fn a_real_trace_is_parsed() {
-    if !available("a_real_trace_is_parsed") {
-        return;
-    }
+    needs!(available());
     let dir = tempfile::tempdir_in(crate::cmd::scratch()).unwrap();
     let logs = tempfile::tempdir_in(crate::cmd::scratch()).unwrap();
     let target = dir.path().join("file");

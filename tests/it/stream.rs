@@ -52,7 +52,7 @@ fn is_io(call: &Call) -> bool {
 
 #[test]
 fn recorded_random_reads_agree_with_the_kernel() {
-    if strace::available("recorded_random_reads_agree_with_the_kernel") {
+    if strace::available() {
         undisturbed(random_reads_agree);
     }
 }
@@ -72,9 +72,7 @@ fn random_reads_agree() {
 
 #[test]
 fn a_recorded_sequential_pass_agrees_with_the_kernel() {
-    if !strace::available("a_recorded_sequential_pass_agrees_with_the_kernel") {
-        return;
-    }
+    needs!(strace::available());
     let n = short_or_long(500, 10_000);
     let (entries, calls) = both("singlestreamread", &[("filesize", "1m"), ("iosize", "16k")], n);
     // The kernel keeps the position: it is followed from the calls.
@@ -97,7 +95,7 @@ fn a_recorded_sequential_pass_agrees_with_the_kernel() {
 
 #[test]
 fn a_recorded_run_of_varmail_agrees_with_the_kernel() {
-    if strace::available("a_recorded_run_of_varmail_agrees_with_the_kernel") {
+    if strace::available() {
         undisturbed(a_run_of_varmail_agrees);
     }
 }

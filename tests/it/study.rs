@@ -76,9 +76,7 @@ fn inodes(dir: &Path) -> BTreeMap<PathBuf, (u64, u64)> {
 
 #[test]
 fn one_workload_ages_the_files_of_another_in_place() {
-    if !available("one_workload_ages_the_files_of_another_in_place", &[Fs::Btrfs]) {
-        return;
-    }
+    needs!(available(&[Fs::Btrfs]));
     let mount = Mount::new(Fs::Btrfs, 2 << 30);
     let dir = mount.dir().join("bench");
     fs::create_dir(&dir).unwrap();

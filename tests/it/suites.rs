@@ -126,9 +126,7 @@ fn each_experiment_with_commands_refuses_an_image_that_exists() {
 
 #[test]
 fn the_unit_tests_run_on_both_file_systems() {
-    if !mounts::available("the_unit_tests_run_on_both_file_systems", &[Fs::Ext4, Fs::Btrfs]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4, Fs::Btrfs]));
     let small = [("repeats = 3", "repeats = 1"), ("filesize = \"2g\"", "filesize = \"4m\"")];
     let others = ["unit02", "unit03", "unit04", "unit06", "unit07", "unit09", "unit10", "unit12", "unit13", "unit14"];
     let (omitted, tests) = short_or_long((&others[..], 4), (&[][..], 14));
@@ -142,9 +140,7 @@ fn the_unit_tests_run_on_both_file_systems() {
 
 #[test]
 fn a_database_runs_with_and_without_a_live_snapshot() {
-    if !mounts::available("a_database_runs_with_and_without_a_live_snapshot", &[Fs::Btrfs]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Btrfs]));
     undisturbed(|| {
         let small = [("repeats = 5", "repeats = 1"), ("-s 8G", "-s 1G")];
         let suite = ShippedSuite::new("oltp_snapshot", &["oltp_snapshot.mnt"], &small, &[]);
@@ -158,9 +154,7 @@ fn a_database_runs_with_and_without_a_live_snapshot() {
 /// The reads use the files that earlier runs have left, also those of the writes.
 #[test]
 fn vxbench_is_mounted_before_each_run() {
-    if !mounts::available("vxbench_is_mounted_before_each_run", &[Fs::Ext4]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4]));
     let small = [("repeats = 3", short_or_long("repeats = 1", "repeats = 2")), ("head -c 1G", "head -c 1M")];
     let others = ["name = \"2\"", "name = \"4\"", "name = \"8\"", "name = \"16\""];
     let (omitted, levels) = short_or_long((&others[..], 2), (&[][..], 6));
@@ -187,9 +181,7 @@ fn vxbench_is_mounted_before_each_run() {
 
 #[test]
 fn the_file_systems_are_checked_after_each_run() {
-    if !mounts::available("the_file_systems_are_checked_after_each_run", &[Fs::Ext4, Fs::Xfs, Fs::Btrfs]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Ext4, Fs::Xfs, Fs::Btrfs]));
     undisturbed(|| {
         let small = [
             ("repeats = 3", short_or_long("repeats = 1", "repeats = 2")),
@@ -229,9 +221,7 @@ fn is_used(dir: &Path) -> bool {
 /// measures the same files.
 #[test]
 fn the_snapshot_study_continues_with_the_same_files() {
-    if !mounts::available("the_snapshot_study_continues_with_the_same_files", &[Fs::Btrfs]) {
-        return;
-    }
+    needs!(mounts::available(&[Fs::Btrfs]));
     undisturbed(|| {
         let levels: &[u32] = short_or_long(&[2, 3], &[10, 20, 40]);
         let named: Vec<String> = levels.iter().map(|level| format!("{{ name = \"{level}\" }}")).collect();

@@ -38,9 +38,7 @@ const SIZE: (usize, usize) = (150, 50);
 
 #[test]
 fn the_progress_and_the_live_view_show_a_path_as_text() {
-    if !terminals("the_progress_and_the_live_view_show_a_path_as_text") {
-        return;
-    }
+    needs!(terminals());
     let dir = tempfile::Builder::new().prefix("terminal-").tempdir_in(scratch()).unwrap();
     let (text, shown) = hostile();
     let folder = dir.path().join("data").join(&text);
@@ -75,9 +73,7 @@ fn shell(dir: &Path) -> Terminal {
 
 #[test]
 fn completion_shows_names_of_files_as_text() {
-    if !terminals("completion_shows_names_of_files_as_text") {
-        return;
-    }
+    needs!(terminals());
     let dir = tempfile::Builder::new().prefix("terminal-").tempdir_in(scratch()).unwrap();
     for (text, _) in KINDS {
         fs::write(dir.path().join(format!("zz{text}b")), "").unwrap();
@@ -102,9 +98,7 @@ fn completion_shows_names_of_files_as_text() {
 
 #[test]
 fn echoed_input_of_the_shell_is_shown_as_text() {
-    if !terminals("echoed_input_of_the_shell_is_shown_as_text") {
-        return;
-    }
+    needs!(terminals());
     let dir = tempfile::Builder::new().prefix("terminal-").tempdir_in(scratch()).unwrap();
     let (text, shown) = hostile();
     // Without the line of its own, which a script's own echo may have.
@@ -154,9 +148,7 @@ fn echoed_input_of_the_shell_is_shown_as_text() {
 /// At the width of a terminal of 80 columns no line of a report is wrapped, however long the names are.
 #[test]
 fn a_report_fits_a_terminal_of_80_columns() {
-    if !terminals("a_report_fits_a_terminal_of_80_columns") {
-        return;
-    }
+    needs!(terminals());
     let dir = tempfile::Builder::new().prefix("terminal-").tempdir_in(scratch()).unwrap();
     let flowop = |name: &str| format!("flowop read name=deliver-new-messages-{name},filesetname=data,iosize=4k,random");
     let threads = ["one", "two"].map(|name| {
@@ -182,9 +174,7 @@ fn a_report_fits_a_terminal_of_80_columns() {
 /// Nor are lists, tables, help and errors of the shell.
 #[test]
 fn the_shell_fits_a_terminal_of_80_columns() {
-    if !terminals("the_shell_fits_a_terminal_of_80_columns") {
-        return;
-    }
+    needs!(terminals());
     let dir = tempfile::Builder::new().prefix("terminal-").tempdir_in(scratch()).unwrap();
     let long = ["directory"; 12].join("-");
     let script = format!(

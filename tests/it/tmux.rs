@@ -117,9 +117,9 @@ impl Drop for Terminal {
 }
 
 /// Whether there can be terminals.
-pub(crate) fn terminals(test: &str) -> bool {
+pub(crate) fn terminals() -> bool {
     if !has("tmux") {
-        skip(test, "tmux is not installed");
+        skip("tmux is not installed");
         return false;
     }
     true
