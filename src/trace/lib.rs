@@ -15,6 +15,7 @@
 //!
 //! Not here: the command line, and what is made of traces.
 
+mod bpf;
 mod call;
 mod columns;
 mod format;
@@ -29,6 +30,7 @@ mod varint;
 mod view;
 mod writer;
 
+pub use bpf::{BpfLosses, BpfRecorder, BpfRefusal, BpfTarget};
 pub use call::{InodeId, TimeBetween, TraceEvent, TracedCall, TracedWait};
 pub use format::{TRACE_MARK, TraceEnd, TraceError, TraceHeader};
 pub use kind::{CALL_CLASSES, CallArg, CallClass, CallKind, KINDS, KindId};

@@ -28,6 +28,8 @@ pub struct TraceResolver<'a> {
     processes: Processes,
     /// Sizes that calls told, for sources that do not know the size before a call.
     sizes: HashMap<InodeId, u64>,
+    /// Names by identity, for descriptors that came in ways that are not seen: passed, or of a ring's own table.
+    names: HashMap<InodeId, PathId>,
     left_out: BTreeMap<&'static str, u64>,
     /// Calls whose name could not be read.
     unreadable: u64,
@@ -55,6 +57,7 @@ impl<'a> TraceResolver<'a> {
             paths: PathTable::new(),
             processes: Processes::default(),
             sizes: HashMap::new(),
+            names: HashMap::new(),
             left_out: BTreeMap::new(),
             unreadable: 0,
         }
@@ -153,17 +156,19 @@ impl<'a> TraceResolver<'a> {
 
     /// The file of a descriptor: as it was opened, or as the view has it.
     fn descriptor(&mut self, raw: &RawCall, fd: i32, facts: Option<&FdFacts>) -> Option<SharedFile> {
+        let id = facts.and_then(|facts| facts.id);
+        let name = id.and_then(|id| self.names.get(&id).copied());
         if fd < 0 {
-            return None;
+            id?;
+            return Some(Rc::new(RefCell::new(self.open_file(facts, name))));
         }
         let table = Rc::clone(&self.tables(raw).table);
         let known = table.borrow().fds.get(&fd).map(|(file, _)| Rc::clone(file));
-        let id = facts.and_then(|facts| facts.id);
         if let Some(file) = known.filter(|file| id.is_none() || file.borrow().id.is_none_or(|own| Some(own) == id)) {
             facts.into_iter().for_each(|facts| file.borrow_mut().learn(facts));
             return Some(file);
         }
-        let mut found = self.view.descriptor(raw.process, fd);
+        let mut found = if name.is_none() { self.view.descriptor(raw.process, fd) } else { None };
         if let Some(known) = facts {
             // The descriptor may be another file's by now.
             let seen = found.take().filter(|seen| same_file(seen.id, known.id));
@@ -178,7 +183,9 @@ impl<'a> TraceResolver<'a> {
                 ..known.clone()
             });
         }
-        let file = Rc::new(RefCell::new(self.open_file(found.as_ref(), None)));
+        let file = self.open_file(found.as_ref(), name);
+        self.name_file(&file);
+        let file = Rc::new(RefCell::new(file));
         let closes = found.is_some_and(|found| found.closes_on_exec);
         table.borrow_mut().fds.insert(fd, (Rc::clone(&file), closes));
         Some(file)
@@ -321,6 +328,16 @@ impl<'a> TraceResolver<'a> {
         self.sizes.insert(id, change(size));
     }
 
+    /// Keeps the name of a file whose identity is certain.
+    fn name_file(&mut self, file: &OpenFile) {
+        if let (Some(id @ InodeId { generation: Some(_), .. }), Some(path)) = (file.id, file.path) {
+            if self.names.len() > MOST_SIZES {
+                self.names.clear();
+            }
+            self.names.insert(id, path);
+        }
+    }
+
     /// What the call changed: descriptors, positions, sizes, the working directory.
     fn apply(&mut self, raw: &RawCall, kind: &CallKind, found: &FoundFiles, offset: Option<u64>) {
         let table = Rc::clone(&self.tables(raw).table);
@@ -362,6 +379,7 @@ impl<'a> TraceResolver<'a> {
                 if let Some(size) = raw.files[0].as_ref().and_then(|facts| facts.size) {
                     self.set_size(file.id, |_| size);
                 }
+                self.name_file(&file);
                 table.borrow_mut().fds.insert(result as i32, (Rc::new(RefCell::new(file)), closes));
             }
             CallClass::Dup if result >= 0 => self.duplicate(raw, kind, found),

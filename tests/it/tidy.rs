@@ -30,6 +30,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "cli/usage.rs",
         ],
     ),
+    ("aya", &["trace/bpf/"]),
     ("clap_complete", &["cli/completion.rs"]),
     ("clap_mangen", &["cli/man.rs"]),
     ("terminal", &["cli/screen.rs"]),
