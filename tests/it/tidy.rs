@@ -517,7 +517,7 @@ To add a test:
 - A page of docs/: a line in docs/SUMMARY.md.
 
 A random case is seeded, no test is ignored, and none asserts a speed. Where the machine lacks something, the test
-reports that it was skipped (`cmd::skip`).
+reports that it was skipped (`needs!`, `cmd::skip`).
 ";
 
 /// `tests/it/README.md` has a line for each file, with the first sentence of its header. `UPDATE_DOCS=1` writes it.
