@@ -46,6 +46,7 @@ enum MetricUnit {
     Operations,
     Transactions,
     Throughput,
+    KibThroughput,
     Nanoseconds,
     Seconds,
     Mib,
@@ -61,6 +62,7 @@ impl MetricUnit {
             Self::Operations => "ops/s",
             Self::Transactions => "per second",
             Self::Throughput => "MiB/s",
+            Self::KibThroughput => "KiB/s",
             Self::Mib => "MiB",
             Self::Joules => "J",
             Self::Nanoseconds | Self::Seconds | Self::Unknown => "",
@@ -100,16 +102,17 @@ const fn kind(
 
 use Direction::{HigherIsBetter as Higher, LowerIsBetter as Lower};
 use MetricSource::{Flowops, RunAndCommands};
-use MetricUnit::{Joules, Mib, Nanoseconds, Operations, Seconds, Throughput, Transactions, Unknown};
+use MetricUnit::{Joules, KibThroughput, Mib, Nanoseconds, Operations, Seconds, Throughput, Transactions, Unknown};
 
 #[rustfmt::skip]
-pub const METRICS: [MetricKind; 33] = [
+pub const METRICS: [MetricKind; 34] = [
     kind("ops", Operations, Higher, "I/O operations per second", Flowops),
     kind("reads", Operations, Higher, "operations per second that read",
         MetricSource::Run(|run| Some(rate(run, |f| f.reads)))),
     kind("writes", Operations, Higher, "operations per second that write",
         MetricSource::Run(|run| Some(rate(run, |f| f.writes)))),
     kind("mib", Throughput, Higher, "MiB read and written per second", Flowops),
+    kind("kib", KibThroughput, Higher, "the same in KiB", Flowops),
     kind("read.mib", Throughput, Higher, "MiB read per second",
         MetricSource::Run(|run| Some(throughput(run, |f| f.reads)))),
     kind("written.mib", Throughput, Higher, "MiB written per second",

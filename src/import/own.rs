@@ -308,6 +308,7 @@ fn add(figures: &mut BTreeMap<String, f64>, before: &str, (ops, mib): (f64, f64)
         |name: &str, value: Option<f64>| figures.extend(value.map(|value| (format!("{before}{name}"), value)));
     put("ops", Some(ops));
     put("mib", Some(mib));
+    put("kib", Some(mib * 1024.0));
     add_times(figures, &format!("{before}{LATENCY}"), latency);
 }
 

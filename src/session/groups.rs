@@ -48,7 +48,7 @@ pub static GROUPS: &[PersonalityGroup] = &[
     group("postmark", Tools, &["postmark"]),
     group("iozone", Tools, &["iozone_write", "iozone_rewrite", "iozone_read", "iozone_reread", "iozone_randread",
         "iozone_randwrite", "iozone_backread", "iozone_recordrewrite", "iozone_strideread", "iozone_fwrite",
-        "iozone_frewrite", "iozone_fread", "iozone_freread"]),
+        "iozone_frewrite", "iozone_fread", "iozone_freread", "iozone_auto"]),
     group("bonnie", Tools, &["bonnie_putc", "bonnie_write", "bonnie_rewrite", "bonnie_getc", "bonnie_read",
         "bonnie_seeks", "bonnie_create_seq", "bonnie_stat_seq", "bonnie_delete_seq", "bonnie_create_rand",
         "bonnie_stat_rand", "bonnie_delete_rand"]),
