@@ -1,6 +1,6 @@
 //! Definition of the command line: commands, options and their help texts.
 //!
-//! Only this file, `experiment_args`, `compare_args`, `run_options`, `choices`, `completion`, `examples`, `explain`,
+//! Only this file, `experiment_args`, `compare_args`, `recording_args`, `run_options`, `choices`, `completion`, `examples`, `explain`,
 //! `man`, `program_help` and `usage` use the argument parser.
 
 use super::called_as;
@@ -15,6 +15,7 @@ use super::experiment_args::{
 };
 use super::option_values::{LiveOutput, live_output};
 use super::program_help::program_help;
+use super::recording_args::{RecordArgs, TraceCommand};
 use super::run_options::{ALL, OUTPUT, PLAN, RARE, RunSettings, WorkloadWords};
 use super::screen::stdout_width;
 use super::shell_text::set_option;
@@ -264,6 +265,17 @@ pub(super) enum CliCommand {
         #[arg(long)]
         force: bool,
     },
+    /// Record what a program does with its files: each call, in a trace
+    #[command(
+        override_usage = "wmlrun record [OPTIONS] -- <COMMAND>...\n       wmlrun record [OPTIONS] -p <PID>",
+        after_help = "The exit status is that of the command."
+    )]
+    Record(RecordArgs),
+    /// Show a trace
+    Trace {
+        #[command(subcommand)]
+        what: TraceCommand,
+    },
     /// Age a file system: create, update and remove files in DIR/aged until it is as full as requested, and report how
     /// fragmented files and free space are
     #[command(after_help = "The same command continues an interrupted aging, and only reports if it is complete.")]
@@ -343,6 +355,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Run", &["run", "repl", "init", "check", "fmt", "plan", "list", "show"]),
     ("Answer", &["repeat", "ab", "sweep", "experiment", "compare"]),
     ("Results", &["report"]),
+    ("Programs", &["record", "trace"]),
     ("File sets", &["age", "clean"]),
     ("Filebench", &["batch"]),
     ("wmlrun", &["doctor", "explain", "setup"]),

@@ -42,6 +42,8 @@ mod pages;
 mod program_help;
 #[cfg(feature = "mpi")]
 mod ranked;
+mod recording;
+mod recording_args;
 mod run_options;
 mod run_tables;
 mod screen;
@@ -165,6 +167,8 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
                 let paths = paths.iter().map(|path| last_results::resolved(path)).collect::<Result<Vec<_>, _>>()?;
                 pages::report(&paths, &metrics, &pages::PageOutputs { output, title, pictures, force }, format)
             }
+            CliCommand::Record(args) => recording::record(&args),
+            CliCommand::Trace { what } => recording::trace(&what),
             CliCommand::Age(args) => age::age(&args),
             CliCommand::List { what } => lists::list(what.as_deref()),
             CliCommand::Show { name } => info::show(&name),

@@ -258,6 +258,12 @@ impl HeldDir {
         io::Write::write_all(&mut self.open_file(name, flags)?, content)
     }
 
+    /// Creates a file that only its owner may read. Fails if anything of this name exists, also a link.
+    pub fn create_private(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(retry_interrupted(|| rfs::openat(&*self.fd, name, flags, Mode::RUSR | Mode::WUSR))?.into())
+    }
+
     /// Renames an entry. Replaces a file that has the new name.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
         rfs::renameat(&*self.fd, from, &*self.fd, to)

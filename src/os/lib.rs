@@ -35,6 +35,7 @@ pub mod path;
 pub mod pipe;
 mod prefetch;
 pub mod proc;
+pub mod ptrace;
 pub mod quiesce;
 pub mod range;
 pub mod reading;

@@ -77,6 +77,11 @@ impl<'a> TraceResolver<'a> {
         &self.paths
     }
 
+    /// An absolute path of the table.
+    pub fn path(&mut self, path: &[u8]) -> PathId {
+        self.paths.resolve(PathId::ROOT, path)
+    }
+
     /// How many threads have not ended.
     pub fn threads(&self) -> usize {
         self.processes.count()
@@ -129,6 +134,11 @@ impl<'a> TraceResolver<'a> {
             let own = *thread.cwd.borrow();
             thread.cwd = Rc::new(RefCell::new(own));
         }
+    }
+
+    /// True if the file of a descriptor is known.
+    pub fn knows(&self, thread: u32, process: u32, fd: i32) -> bool {
+        self.processes.find(thread, process).is_some_and(|found| found.table.borrow().fds.contains_key(&fd))
     }
 
     fn tables(&mut self, raw: &RawCall) -> &mut TracedThread {
@@ -281,7 +291,8 @@ impl<'a> TraceResolver<'a> {
         let value = |arg| kind.arg(arg).map(|at| raw.args[at]);
         let file_id = file.as_ref().and_then(|file| file.id).or_else(|| facts?.id).or_else(|| raw.stat?.id);
         let size = facts.filter(|_| kind.class != CallClass::Open).and_then(|facts| facts.size);
-        let size = size.or_else(|| self.sizes.get(&file_id?).copied());
+        // A name may be another file's that has the inode again.
+        let size = size.or_else(|| self.sizes.get(&file.as_ref()?.id?).copied());
         let position = file.as_ref().and_then(|file| file.position);
         let moves = kind.class.moves_data();
         let offset = match kind.class {

@@ -79,10 +79,16 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
+    /// The thread, or else another one of its process.
+    pub(crate) fn find(&self, thread: u32, process: u32) -> Option<&TracedThread> {
+        let of_process = || self.threads.values().find(|other| other.process == process);
+        self.threads.get(&thread).or_else(|| self.threads.get(&process)).or_else(of_process)
+    }
+
     /// The thread. One that is not known has the tables of its process.
     pub(crate) fn thread(&mut self, thread: u32, process: u32) -> &mut TracedThread {
         if !self.threads.contains_key(&thread) {
-            let found = self.threads.get(&process).or_else(|| self.threads.values().find(|t| t.process == process));
+            let found = self.find(thread, process);
             let new = found.map_or_else(TracedThread::default, |found| TracedThread { between: None, ..found.clone() });
             self.threads.insert(thread, TracedThread { process, ..new });
         }

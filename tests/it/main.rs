@@ -112,6 +112,7 @@ mod ranks;
 mod rates;
 mod readers;
 mod recorded;
+mod recorder;
 mod reads;
 mod repl;
 mod resume;

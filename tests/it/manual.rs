@@ -10,8 +10,10 @@ use wml::flowop;
 use wml::model::commands;
 use wml::random::{DISTRIBUTIONS, UsableIn};
 use wml::session::library::about;
+
 use wml::spec::predefined::PREDEFINED;
 use wml::spec::{Attr, Kind, Origin, attrs};
+use wml::trace::{CALL_CLASSES, KINDS};
 use wml::words::{REPORT_LINES, TERMS};
 
 const START: &str = "<!-- generated: ";
@@ -201,6 +203,19 @@ fn words(part: &str) -> String {
 #[test]
 fn the_words_of_results_agree_with_the_program() {
     agrees("docs/reading.md", 2, words);
+}
+
+/// The classes of calls in traces, each with its kinds.
+fn classes(_: &str) -> String {
+    let kinds = |class| KINDS.iter().filter(|kind| kind.class == class).map(|kind| code(kind.name)).collect::<Vec<_>>();
+    let rows =
+        CALL_CLASSES.iter().map(|(class, name, text)| vec![code(name), (*text).to_owned(), kinds(*class).join(" ")]);
+    table(&["Class", "What it does", "Calls"], rows)
+}
+
+#[test]
+fn the_classes_of_calls_agree_with_the_program() {
+    agrees("docs/trace-format.md", 1, classes);
 }
 
 /// The tables of the manual of experiment files.

@@ -102,13 +102,16 @@ const ROWS: &[Row] = &[
 ];
 
 /// Options with a path that is not written to: `--dir` must exist, and is tested as `--set`. The trace of a batch is in
-/// its directory, and so are the results of runs whose `--allow-write` an experiment passes on.
+/// its directory, and so are the results of runs whose `--allow-write` an experiment passes on. `record`
+/// replaces nothing.
 const OTHERS: &[(&str, &str)] = &[
     ("*", "--dir"),
     ("*", "--require-mount"),
     ("*", "--allow-device"),
     ("*", "--below"),
     ("experiment", "--print-unit"),
+    ("record", "--output"),
+    ("record", "--under"),
     ("batch", "--trace"),
     ("repeat", "--allow-write"),
     ("ab", "--allow-write"),

@@ -1,0 +1,262 @@
+//! `wmlrun record` and `wmlrun trace`: what a program does with its files.
+
+use super::console::{notice, print_lines};
+use super::recording_args::{RecordArgs, TraceCommand};
+use crate::diag::{Failure, Status};
+use crate::measure::mount;
+use crate::os::held_dir::HeldDir;
+use crate::os::{handle, limits, proc, reading, signals};
+use crate::sheet::text;
+use crate::trace::{
+    PathId, ProcView, Recorded, RecordingEnd, RecordingWish, TraceEnd, TraceError, TraceHeader, TraceResolver,
+    TraceScope, TraceSummary, TraceWriter, TreeEntry, ptrace_cost, record_by_ptrace,
+};
+use crate::util::count::{count, fixed, grouped};
+use crate::util::{duration, printable, size};
+use crate::version::VERSION;
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io::{self, BufReader, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+
+/// The file of a recording without `-o`.
+const DEFAULT_OUTPUT: &str = "trace.wtrace";
+/// What is appended to the name of the part before the last.
+const OLDER: &str = ".1";
+/// The most names of the tree at the beginning.
+const MOST_NAMES: usize = 1 << 20;
+/// What `ptrace` can't see.
+const NOT_SEEN: [&str; 2] = ["page faults of mappings", "io_uring"];
+
+/// Records a command or a process. Returns the exit status of the command.
+pub(super) fn record(args: &RecordArgs) -> Result<u8, Failure> {
+    let path = args.output.clone().unwrap_or_else(|| DEFAULT_OUTPUT.into());
+    let scope = scope(&args.under)?;
+    let can_not = |error: io::Error| can_not_write(&path, &error);
+    let (dir, name) = HeldDir::of_entry(&path).map_err(can_not)?;
+    let file = dir.create_private(&name).map_err(can_not)?;
+    let cost = ptrace_cost();
+    signals::install_handlers();
+    let _kept = signals::Kept::begin();
+    let mut writer = TraceWriter::new(Box::new(file), header(args, &scope)).map_err(can_not)?;
+    if let Some(most) = args.max_size {
+        let next = || {
+            dir.rename(&name, &older(&name))?;
+            Ok(Box::new(dir.create_private(&name)?) as Box<dyn Write>)
+        };
+        writer = writer.with_parts(most / 2, Box::new(next));
+    }
+    let writer = RefCell::new(writer);
+    let broken = RefCell::new(None);
+    let begin = Instant::now();
+    let mut resolver = TraceResolver::new(
+        crate::os::clock::monotonic_ns(),
+        scope,
+        Box::new(ProcView),
+        // A full disk ends the recording, and not the program.
+        Box::new(|event, paths| {
+            if broken.borrow().is_none()
+                && let Err(error) = writer.borrow_mut().event(event, paths)
+            {
+                *broken.borrow_mut() = Some(error);
+            }
+            Ok(())
+        }),
+    );
+    let tree = tree(&args.under, &mut resolver);
+    writer.borrow_mut().tree(&tree, resolver.paths()).map_err(can_not)?;
+    let what = match args.process {
+        Some(process) => Recorded::Process(process),
+        None => Recorded::Command(args.command.clone()),
+    };
+    let mut wish = || {
+        let is_over = args.period.is_some_and(|period| begin.elapsed() >= period);
+        let is_stopped =
+            is_over || signals::received().is_some() || args.process.is_some() && broken.borrow().is_some();
+        if is_stopped { RecordingWish::Stop } else { RecordingWish::Continue }
+    };
+    let done = record_by_ptrace(&what, &mut resolver, &mut wish);
+    let took = begin.elapsed();
+    let recorded = done.map_err(|error| {
+        // Nothing was recorded.
+        let _ = dir.remove_file(&name);
+        can_not_record(args, &error)
+    })?;
+    let lost = [("unreadable name", resolver.unreadable()), ("unfinished call", recorded.unfinished)];
+    let end = TraceEnd {
+        duration: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
+        lost: lost.iter().filter(|(_, n)| *n > 0).map(|(why, n)| ((*why).to_owned(), *n)).collect(),
+        not_seen: NOT_SEEN.map(str::to_owned).to_vec(),
+        left_out: resolver.left_out().iter().map(|(why, n)| ((*why).to_owned(), *n)).collect(),
+        cost_ns: cost,
+        ended: if signals::received().is_some() { "interrupted" } else { "ended" }.to_owned(),
+        status: recorded.status,
+        ..TraceEnd::default()
+    };
+    drop(resolver);
+    let broken = broken.into_inner();
+    let written = broken.map_or_else(|| writer.into_inner().finish(end), Err);
+    let end = written.map_err(|error| {
+        let help = "what was written before is a trace that lacks its end";
+        Failure::failed(format!("{}: the recording ended: {error}", path.display()), help)
+    })?;
+    report(&path, &end, &recorded, took.as_secs_f64());
+    Ok(recorded.status.map_or(0, |status| u8::try_from(status).unwrap_or(1)))
+}
+
+fn span(seconds: f64) -> String {
+    if seconds < 1.0 { duration::latency(seconds * 1e9) } else { duration::seconds(seconds) }
+}
+
+/// The name of the part before the last.
+fn older(name: &OsStr) -> std::ffi::OsString {
+    let mut older = name.to_owned();
+    older.push(OLDER);
+    older
+}
+
+fn scope(under: &[PathBuf]) -> Result<TraceScope, Failure> {
+    let absolute = |dir: &PathBuf| {
+        let found = std::fs::canonicalize(dir).map(|path| path.as_os_str().as_bytes().to_vec());
+        found.map_err(|e| Failure::refused(format!("--under {}: {e}", dir.display()), "name a directory that exists"))
+    };
+    Ok(TraceScope::new(under.iter().map(absolute).collect::<Result<Vec<_>, _>>()?))
+}
+
+fn can_not_write(path: &Path, error: &io::Error) -> Failure {
+    let help = match error.kind() {
+        io::ErrorKind::AlreadyExists => "remove it, or give `-o` another path",
+        _ => "give `-o` another path",
+    };
+    Failure::refused(format!("can't write {}: {error}", path.display()), help)
+}
+
+fn can_not_record(args: &RecordArgs, error: &io::Error) -> Failure {
+    let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
+    let help = match (is_denied, args.process) {
+        (true, Some(_)) => {
+            "a process of another user needs CAP_SYS_PTRACE; `sysctl kernel.yama.ptrace_scope` above 0 \
+            allows a user children only: start the program with `wmlrun record -- COMMAND`"
+        }
+        (true, None) => "the system does not allow ptrace; in a container, give it CAP_SYS_PTRACE",
+        (false, Some(_)) => "give `-p` the number of a process that runs",
+        (false, None) => "give a program that exists behind `--`",
+    };
+    let what = match (args.process, args.command.first()) {
+        (Some(process), _) => format!("process {process}"),
+        (None, command) => {
+            printable::line(&command.map(|word| word.to_string_lossy()).unwrap_or_default()).into_owned()
+        }
+    };
+    Failure::refused(format!("can't record {what}: {error}"), help)
+}
+
+fn header(args: &RecordArgs, scope: &TraceScope) -> TraceHeader {
+    let [system, _, release, _, machine] = proc::uname();
+    let first = args.under.first().map_or(Path::new("."), PathBuf::as_path);
+    let gib = limits::memory().0 >> 30;
+    TraceHeader {
+        wmlrun: VERSION.to_owned(),
+        recorder: "ptrace".to_owned(),
+        began: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs()),
+        kernel: format!("{system} {release} {machine}"),
+        file_system: mount(first).map(|mount| mount.kind),
+        hardware: Some(format!("{}, {gib} GiB", count(limits::processors() as u64, "processor"))),
+        command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        under: scope.under().iter().map(|dir| String::from_utf8_lossy(dir).into_owned()).collect(),
+        hashes_names: args.hash_names,
+        kinds: Vec::new(),
+    }
+}
+
+/// The files below the directories that are recorded.
+fn tree(under: &[PathBuf], resolver: &mut TraceResolver) -> Vec<TreeEntry> {
+    let mut found: Vec<TreeEntry> = Vec::new();
+    let mut dirs: Vec<PathBuf> = under.iter().filter_map(|dir| std::fs::canonicalize(dir).ok()).collect();
+    while let Some(dir) = dirs.pop() {
+        for entry in reading::entries(&dir).unwrap_or_default() {
+            let Ok(meta) = entry.metadata() else { continue };
+            if found.len() == MOST_NAMES {
+                notice(
+                    "note: the tree at the beginning has more than a million names: the others are not in the trace",
+                );
+                return found;
+            }
+            let path = entry.path();
+            let id: PathId = resolver.path(path.as_os_str().as_bytes());
+            found.push(TreeEntry { path: id, mode: meta.mode(), size: meta.len() });
+            if meta.is_dir() {
+                dirs.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// What was recorded, and what was not, on standard error: standard output is the command's.
+fn report(path: &Path, end: &TraceEnd, recorded: &RecordingEnd, seconds: f64) {
+    let length = std::fs::metadata(path).map_or(0, |meta| meta.len());
+    let per_call = if end.calls > 0 { fixed(length as f64 / end.calls as f64, 1) } else { "-".to_owned() };
+    notice(&format!(
+        "recorded {} in {}: {}, {}, {per_call} bytes a call",
+        count(end.calls, "call"),
+        span(seconds),
+        path.display(),
+        size::format(length),
+    ));
+    let list = |all: &std::collections::BTreeMap<String, u64>| {
+        all.iter().map(|(why, n)| format!("{} {why}", grouped(*n))).collect::<Vec<_>>().join(", ")
+    };
+    match end.lost.is_empty() {
+        true => notice("lost: 0"),
+        false => notice(&format!("lost: {}; the trace is incomplete", list(&end.lost))),
+    }
+    if !end.left_out.is_empty() {
+        notice(&format!("left out: {}", list(&end.left_out)));
+    }
+    notice(&format!("not seen by ptrace: {}", end.not_seen.join(", ")));
+    if let Some(cost) = end.cost_ns {
+        let seen = end.calls + end.left_out.values().sum::<u64>();
+        let share = seen as f64 * cost / 1e9 / seconds.max(1e-9) * 100.0;
+        notice(&format!(
+            "cost: about {} a call here, {} % of the run",
+            duration::latency(cost),
+            fixed(share.min(100.0), 0)
+        ));
+    }
+    if end.dropped_parts > 0 {
+        notice(&format!("{} dropped for `--max-size`", count(end.dropped_parts, "older part")));
+    }
+    for program in &recorded.setuid {
+        notice(&format!(
+            "note: {} ran without the rights of its owner, which a recorded program does not get",
+            printable::line(program)
+        ));
+    }
+}
+
+/// A trace in figures.
+pub(super) fn summary(path: &Path) -> Result<TraceSummary, Failure> {
+    let named = |error: TraceError| Failure::wrong(format!("{}: {}", path.display(), error.message), error.help);
+    let file = handle::open_regular_file(path).map_err(|error| named(error.into()).help("give a file that exists"))?;
+    TraceSummary::read(BufReader::new(file)).map_err(named)
+}
+
+/// Runs a command on traces.
+pub(super) fn trace(command: &TraceCommand) -> Result<u8, Failure> {
+    match command {
+        TraceCommand::Show { file, json } => {
+            let summary = summary(file)?;
+            if *json {
+                let text = serde_json::to_string_pretty(&summary.document());
+                print_lines(&text.map_err(|e| Failure::new(Status::Failed, e.to_string(), ""))?);
+            } else {
+                print_lines(text::write(&summary.sheet(&file.display().to_string())).trim_end());
+            }
+            Ok(0)
+        }
+    }
+}

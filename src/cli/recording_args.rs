@@ -1,0 +1,55 @@
+//! Command-line options of `record` and `trace`.
+
+use crate::measure::time;
+use crate::util::size;
+use clap::{Args, Subcommand, ValueHint};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Arguments of `wmlrun record`.
+#[derive(Args)]
+pub(super) struct RecordArgs {
+    /// The trace, which must not exist [default: trace.wtrace]
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Record calls on the files below DIR only, and the tree that is there. May be repeated [default: all files outside of
+    /// /proc, /sys, /dev, /usr, /lib and /etc]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) under: Vec<PathBuf>,
+    /// Stop after this time; a command is then asked to end
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    pub(super) period: Option<Duration>,
+    /// Keep the last SIZE of the recording at most, in two parts: FILE and FILE.1
+    #[arg(long, value_name = "SIZE", value_parser = part_size)]
+    pub(super) max_size: Option<u64>,
+    /// Hide names: what is kept of each is its length class and its extension
+    #[arg(long)]
+    pub(super) hash_names: bool,
+    /// Record the process with this number, and all that it starts
+    #[arg(short = 'p', value_name = "PID", value_parser = clap::value_parser!(i32).range(1..), conflicts_with = "command",
+        required_unless_present = "command")]
+    pub(super) process: Option<i32>,
+    /// The command to record, with its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) command: Vec<OsString>,
+}
+
+/// What `wmlrun trace` does.
+#[derive(Subcommand)]
+pub(super) enum TraceCommand {
+    /// Show what a trace says: calls by class, their times and sizes
+    Show {
+        /// The trace
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// A size of at least a mebibyte.
+fn part_size(text: &str) -> Result<u64, String> {
+    let found = size::parse(text).ok().filter(|found| *found >= 1 << 20);
+    found.ok_or_else(|| "expected a size of at least `1m`".to_owned())
+}
