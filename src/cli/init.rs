@@ -1,6 +1,6 @@
 //! `wmlrun init`: writes a script from the answers to five questions.
 //!
-//! To add a question: a row of [`QUESTIONS`], its option in `args`, and what it changes in the script.
+//! To add a question: a row of [`QUESTIONS`], its option in `args`, and what it changes in the script, `init.wml.in`.
 
 use super::console::{self, print_lines};
 use super::shell_text::joined;
@@ -229,11 +229,6 @@ fn word(path: &Path) -> String {
 impl InitAnswers {
     /// The script.
     fn script(&self, path: &Path) -> String {
-        let name = word(path);
-        let Self { files, threads, rate, reads, syncs_writes, .. } = self;
-        let (file_size, fsync) = (size_word(self.file_size), u8::from(self.syncs_end));
-        let total = size::format(files * self.file_size);
-        let varied = if rate == "0" { "threads=1,2,4,8,16" } else { "rate=25%,50%,75%,100%,125%" };
         let figures = match self.io_size {
             None => format!(
                 "# A request reads or writes a whole file, in calls of at most $iosize bytes.\n\
@@ -257,74 +252,20 @@ impl InitAnswers {
             ),
         };
         format!(
-            "\
-# {name}: what a program does with its files, written by `wmlrun init`.
-#
-#     wmlrun plan {name}                   shows what it would do
-#     wmlrun {name}                        runs it for half a minute, below the current directory
-#     wmlrun {name} --dir /mnt/test        runs it on another file system
-#     wmlrun check {name}                  finds mistakes after a change
-#
-# Every figure below is a variable, which options can change:
-#
-#     wmlrun {name} --set reads=50
-#     wmlrun sweep {name} --vary {varied}
-#     wmlrun ab {name} --a '--set fsync=0' --b '--set fsync=1'
-#
-# docs/reading.md explains the report, docs/scripts.md goes on from here task by task, docs/language.md has every word.
-#
-# dialect: fsl
-
-# The files that exist at the start, {total} in all. If those of your program do not fit into memory, these should not
-# either, or reads come from memory. Files of different sizes: docs/scripts.md, \"Describe the files\".
-set $files={files}
-set $filesize={file_size}
-
-# With a rate of 0 each thread sends its next request when the last one has ended. With another rate all threads
-# together start so many requests per second, whether or not the last ones have ended: docs/scripts.md, \"Send requests
-# at a rate\".
-set $threads={threads}
-set $rate={rate}
-
-# Percent of the requests that only read; the others write.
-set $reads={reads}
-set $writes=100 - $reads
-
-# What waits until data are on the disk: with dsync=true each write, with fsync=1 the end of a file.
-set $dsync={syncs_writes}
-set $fsync={fsync}
-
-{figures}
-define fileset name=data,path=$dir,entries=$files,size=$filesize,dirwidth=100,prealloc
-
-# Each request takes any file. In most programs some are used more often: docs/scripts.md, \"Choose the file\".
-# `measure=` adds a row to the report, the time of the whole request.
-define flowop name=readfile,measure=reading {{
-  flowop openfile name=open,filesetname=data,fd=1,uniform
-  flowop {read}
-  flowop closefile name=close,fd=1
-}}
-
-# A file is written in place. To replace it by a new one, or to create and delete files: docs/scripts.md, \"Move and link
-# files\".
-define flowop name=writefile,measure=writing {{
-  flowop openfile name=open,filesetname=data,fd=1,uniform,dsync=$dsync
-  flowop {write}
-  flowop fsync name=sync,fd=1,iters=$fsync
-  flowop closefile name=close,fd=1
-}}
-
-# For another kind of request, add a `define flowop` above and a line with its weight here. A program that does
-# something else at the same time, such as a backup, is another process.
-define process name=program {{
-  thread name=worker,instances=$threads,totalrate=$rate,arrival=poisson,mix {{
-    flowop readfile name=read,weight=$reads
-    flowop writefile name=write,weight=$writes
-  }}
-}}
-
-run 30
-"
+            include_str!("init.wml.in"),
+            name = word(path),
+            varied = if self.rate == "0" { "threads=1,2,4,8,16" } else { "rate=25%,50%,75%,100%,125%" },
+            total = size::format(self.files * self.file_size),
+            files = self.files,
+            file_size = size_word(self.file_size),
+            threads = self.threads,
+            rate = self.rate,
+            reads = self.reads,
+            syncs_writes = self.syncs_writes,
+            fsync = u8::from(self.syncs_end),
+            figures = figures,
+            read = read,
+            write = write,
         )
     }
 }
