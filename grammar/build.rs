@@ -1,5 +1,5 @@
 //! Generates, in `OUT_DIR`, the list of shipped personalities from `personalities/*.wml`, and that of shipped experiment
-//! files from `experiments/*.toml`. Determines the commit for the version.
+//! files from `experiments/*.toml`, and that of published figures from `published/*.csv`. Determines the commit for the version.
 
 #![allow(clippy::disallowed_methods, reason = "a separate program")]
 
@@ -11,6 +11,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rustc-link-arg-bins=-Wl,--build-id");
     embed("personalities", "wml")?;
     embed("experiments", "toml")?;
+    embed("published", "csv")?;
     version()
 }
 

@@ -254,6 +254,10 @@ pub(super) enum CliCommand {
         /// metrics` lists them
         #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',', add = completion::metrics())]
         metrics: Vec<Metric>,
+        /// Set published figures beside those of an experiment: `zfs_ufs`, `postmark`, or a file of headings and lines with
+        /// commas between the columns
+        #[arg(long, value_name = "NAME")]
+        beside: Option<String>,
         /// The title of the page [default: the name of the script or experiment, or the number of results]
         #[arg(long, value_name = "TEXT")]
         title: Option<String>,

@@ -7,9 +7,10 @@ use super::experiments::print_text;
 use super::last_results::is_last;
 use super::run_tables::RUN_TABLES;
 use super::screen::report_size;
+use super::script_input;
 use super::usage::near_path;
 use crate::analysis::NoiseFloor;
-use crate::comparison::{ComparisonFormat, FORMATS, find_format};
+use crate::comparison::{ComparisonFormat, FORMATS, PUBLISHED, Published, find_format};
 use crate::diag::Failure;
 use crate::experiment::{ExperimentKind, RecordedExperiment};
 use crate::import::{self, Metric};
@@ -20,6 +21,7 @@ use crate::report::screen::ScreenReport;
 use crate::report::text::Text;
 use crate::report::{self, Report, names};
 use crate::result::Document;
+use crate::session::library;
 use crate::sheet::mail;
 use crate::util::markdown::literal;
 use crate::util::printable;
@@ -64,10 +66,10 @@ pub(super) fn wanted_format(
 }
 
 /// Writes the results at `paths` as a page or in another format, and their pictures. `metrics` replaces those of
-/// experiments unless it is empty. Without `force` only a page or a picture is replaced. Returns the exit status.
+/// experiments unless it is empty, `beside` names published figures. Without `force` only a page or a picture is replaced. Returns the exit status.
 pub(super) fn report(
     paths: &[PathBuf],
-    metrics: &[Metric],
+    (metrics, beside): (&[Metric], Option<&str>),
     outputs: &PageOutputs,
     format: ExportFormat,
 ) -> Result<u8, Failure> {
@@ -97,6 +99,10 @@ pub(super) fn report(
     };
     let target = output.map(opened).transpose()?;
     let sources = read(paths, metrics)?;
+    let sources = match beside {
+        Some(name) => with_beside(sources, name)?,
+        None => sources,
+    };
     let is_curve = |source: &ResultSource| match source {
         ResultSource::Experiment { recorded, .. } => recorded.experiment.kind() == ExperimentKind::Sweep,
         _ => false,
@@ -309,6 +315,33 @@ fn with_metrics(source: ResultSource, metrics: &[Metric]) -> Result<ResultSource
         recorded.experiment.arms.iter_mut().for_each(|arm| arm.metric = None);
     }
     Ok(ResultSource::Experiment { name, recorded, floor })
+}
+
+/// Adds published figures, which experiment files may have beside their own.
+fn with_beside(mut sources: Vec<ResultSource>, name: &str) -> Result<Vec<ResultSource>, Failure> {
+    let names = || PUBLISHED.iter().map(|(name, _)| *name);
+    let shipped = PUBLISHED.iter().find(|(of, _)| *of == name).map(|(_, text)| (*text).to_owned());
+    let text = shipped.map_or_else(|| script_input::read(Path::new(name)).map(library::text), Ok).map_err(|e| {
+        let text = format!("no published figures `{}`: {e}", printable::line(name));
+        Failure::wrong(text, format!("give a file, or one of `{}`", names().collect::<Vec<_>>().join("`, `")))
+    })?;
+    let published = Published::read(&text).map_err(|why| {
+        let text = format!("{} is no table of figures: {}", printable::line(name), printable::line(&why));
+        Failure::wrong(text, "write headings and lines, with commas between the columns")
+    })?;
+    let mut is_used = false;
+    for source in &mut sources {
+        if let ResultSource::Experiment { recorded, .. } = source
+            && recorded.factorial().is_some_and(|found| published.has_factor_of(&found))
+        {
+            (recorded.beside, is_used) = (Some(Box::new(published.clone())), true);
+        }
+    }
+    if is_used {
+        return Ok(sources);
+    }
+    let text = format!("no experiment among the results has a factor of `{}`", printable::line(name));
+    Err(Failure::wrong(text, "name the columns with levels like the factors of the experiment"))
 }
 
 /// Adds the noise floor of the workload of a comparison, if it has been measured.

@@ -4,7 +4,8 @@ use super::findings::{Finding, findings};
 use super::numbers::with_direction;
 use super::sweep::sweep;
 use super::{
-    Caution, FactorEffects, ImprovementForm, LevelTests, Pivot, Sweep, Variation, cautions, conditions, notes, unlike,
+    Caution, FactorEffects, ImprovementForm, LevelTests, Pivot, Published, Sweep, Variation, cautions, conditions,
+    notes, unlike,
 };
 use crate::analysis::{Estimate, PrecisionRule, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation};
@@ -52,6 +53,9 @@ pub struct Factorial {
     /// The variation of each metric, if the experiment requests it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variation: Vec<Variation>,
+    /// Published figures that are shown beside those of the cells.
+    #[serde(skip)]
+    pub beside: Option<Box<Published>>,
     /// Notes on the validity of the runs.
     pub notes: Vec<String>,
     /// What the factors change in the first metric, in sentences without their full stop.
@@ -264,6 +268,7 @@ impl FactorialDesign<'_> {
                 .filter(|_| self.tables.variation)
                 .filter_map(|n| Variation::of(n, self.factors, &found, &sides))
                 .collect(),
+            beside: None,
             is_interrupted: false,
             ended_by: String::new(),
             findings: self.findings(&found, &sides),

@@ -210,6 +210,7 @@ impl ResultDocument for Factorial {
         blocks.extend(self.effects.iter().map(|effects| SheetBlock::Table(effects.table())));
         blocks.extend(self.pivots.iter().flat_map(Pivot::tables).map(SheetBlock::Table));
         blocks.extend(self.tests.iter().flat_map(LevelTests::tables).map(SheetBlock::Table));
+        blocks.extend(self.beside.iter().filter_map(|of| of.table(self)).map(SheetBlock::Table));
         blocks.extend(self.variation.iter().map(Variation::table).map(SheetBlock::Table));
         blocks.extend(self.curves.iter().map(|curve| SheetBlock::Part(curve.sheet())));
         blocks.extend(SheetBlock::messages(NoteLabel::Note, &notes));

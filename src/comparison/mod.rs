@@ -7,6 +7,7 @@
 mod advice;
 #[cfg(test)]
 mod answer_tests;
+mod beside;
 mod build;
 #[cfg(test)]
 mod calibration_tests;
@@ -45,6 +46,7 @@ mod variation;
 mod verdict_notes;
 mod wins;
 
+pub use beside::{PUBLISHED, Published};
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, measured};
 pub use cautions::Caution;
 pub use comparison_sheet::{differs_text, shapiro_wilk};

@@ -81,7 +81,8 @@ impl RecordedExperiment {
             }
             ExperimentKind::Factorial => {
                 let found = self.factorial().ok_or("the experiment has no factors")?;
-                let mut found = Factorial { is_interrupted: self.is_interrupted, ended_by, ..found };
+                let mut found =
+                    Factorial { is_interrupted: self.is_interrupted, ended_by, beside: self.beside.clone(), ..found };
                 found.notes.extend(notes);
                 found.cautions.splice(0..0, cautions);
                 ExperimentDocument::Factorial(found)

@@ -7,6 +7,7 @@ use super::folder_error::{FolderError, io_error};
 use super::journal::{self, Event};
 use super::replay::{EndedRun, Replayed};
 use super::wanted::{Experiment, ExperimentKind};
+use crate::comparison::Published;
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name};
 use crate::import::{self, Observation};
 use crate::util::count::count;
@@ -40,6 +41,8 @@ pub struct RecordedExperiment {
     pub unreadable: Vec<u64>,
     /// Notes on how the runs were made.
     pub notes: Vec<String>,
+    /// Published figures that its result has beside its own.
+    pub beside: Option<Box<Published>>,
 }
 
 /// True if a directory is the results folder of an experiment.
@@ -63,6 +66,7 @@ impl Folder {
             is_interrupted: false,
             unreadable: Vec::new(),
             notes: self.notes(),
+            beside: None,
         }
     }
 }
@@ -83,6 +87,7 @@ impl RecordedExperiment {
             is_interrupted: matches!(events.last(), Some(Event::Stopped { .. })),
             unreadable: Vec::new(),
             notes: replayed.notes(),
+            beside: None,
         };
         recorded.add_runs(replayed.runs);
         Ok(recorded)

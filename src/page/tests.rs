@@ -181,6 +181,7 @@ pub(super) fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -
         is_interrupted: false,
         unreadable: Vec::new(),
         notes: Vec::new(),
+        beside: None,
     }
 }
 
