@@ -275,7 +275,7 @@ pub(super) enum CliCommand {
         after_help = "The exit status is that of the command."
     )]
     Record(RecordArgs),
-    /// Show a trace
+    /// Show a trace; make one of the output of strace
     Trace {
         #[command(subcommand)]
         what: TraceCommand,

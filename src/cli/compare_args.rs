@@ -16,7 +16,7 @@ use std::path::PathBuf;
 /// Arguments of `wmlrun compare`.
 #[derive(Args)]
 pub(super) struct CompareArgs {
-    /// Baseline: a result file, a results folder or an arm of one (`DIR:a`), a directory of results, or `FILE:N` for
+    /// Baseline: a result file, a trace, a results folder or an arm of one (`DIR:a`), a directory of results, or `FILE:N` for
     /// column N of a text file, or `FILE:HEADING`. `last`: the result of the last run; without B, the last two
     pub(super) a: PathBuf,
     /// Result to compare with A, in the same forms; required unless A is `last`, or `--tests` or `--curve` is given
@@ -147,7 +147,7 @@ impl CompareArgs {
     }
 
     /// Returns the format of tests and curves. Curves and verdicts have two.
-    fn figures(&self) -> Result<FigureFormat, Failure> {
+    pub(super) fn figures(&self) -> Result<FigureFormat, Failure> {
         let has_sheet = self.tests && self.verdict.tolerance.is_none();
         let (what, names) = match has_sheet {
             true => ("tests", "`text`, `markdown`, `latex` and `json`"),

@@ -155,10 +155,13 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::Repeat(args) if args.floor => floors::floor(&args),
             CliCommand::Repeat(args) => experiments::repeat(&args),
             CliCommand::Ab(args) => experiments::ab(&args),
-            CliCommand::Compare(args) => match args.form()? {
-                CompareForm::Sides(sides) => compare::compare(&args, &sides),
-                CompareForm::Curve(method, format) => curves::ort(&args.a, method, format),
-                CompareForm::Tests(format) => wins::compare(&args, format),
+            CliCommand::Compare(args) => match recording::compare(&args.a, args.b.as_deref(), &|| args.figures())? {
+                Some(status) => Ok(status),
+                None => match args.form()? {
+                    CompareForm::Sides(sides) => compare::compare(&args, &sides),
+                    CompareForm::Curve(method, format) => curves::ort(&args.a, method, format),
+                    CompareForm::Tests(format) => wins::compare(&args, format),
+                },
             },
             CliCommand::Experiment(args) => experiment_file::experiment(&args),
             CliCommand::Sweep(args) => curves::sweep(&args),

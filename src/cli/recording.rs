@@ -1,15 +1,17 @@
 //! `wmlrun record` and `wmlrun trace`: what a program does with its files.
 
+use super::choices::FigureFormat;
 use super::console::{notice, print_lines};
 use super::recording_args::{RecordArgs, TraceCommand};
 use crate::diag::{Failure, Status};
 use crate::measure::mount;
 use crate::os::held_dir::HeldDir;
 use crate::os::{handle, limits, proc, reading, signals};
-use crate::sheet::text;
+use crate::sheet::{latex, markdown, text};
 use crate::trace::{
-    PathId, ProcView, Recorded, RecordingEnd, RecordingWish, TraceEnd, TraceError, TraceHeader, TraceResolver,
-    TraceScope, TraceSummary, TraceWriter, TreeEntry, ptrace_cost, record_by_ptrace,
+    PathId, ProcView, Recorded, RecordingEnd, RecordingWish, TRACE_MARK, TraceComparison, TraceEnd, TraceError,
+    TraceHeader, TraceResolver, TraceScope, TraceSummary, TraceWriter, TreeEntry, import_strace, ptrace_cost,
+    record_by_ptrace,
 };
 use crate::util::count::{count, fixed, grouped};
 use crate::util::{duration, printable, size};
@@ -258,5 +260,88 @@ pub(super) fn trace(command: &TraceCommand) -> Result<u8, Failure> {
             }
             Ok(0)
         }
+        TraceCommand::Import { tool: _, file, output, under } => import(file, output.as_deref(), under),
     }
+}
+
+/// Makes a trace of the text of strace.
+fn import(file: &Path, output: Option<&Path>, under: &[PathBuf]) -> Result<u8, Failure> {
+    let path = output.unwrap_or(Path::new(DEFAULT_OUTPUT));
+    let input = handle::open_regular_file(file)
+        .map_err(|e| Failure::wrong(format!("{}: {e}", file.display()), "give a file that exists"))?;
+    // The directories need not exist here.
+    let absolute = |dir: &PathBuf| std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+    let scope = TraceScope::new(under.iter().map(|dir| absolute(dir).as_os_str().as_bytes().to_vec()));
+    let can_not = |error: io::Error| can_not_write(path, &error);
+    let (dir, name) = HeldDir::of_entry(path).map_err(can_not)?;
+    let header = TraceHeader {
+        wmlrun: VERSION.to_owned(),
+        recorder: "strace".to_owned(),
+        kernel: "an unknown kernel".to_owned(),
+        under: scope.under().iter().map(|dir| String::from_utf8_lossy(dir).into_owned()).collect(),
+        ..TraceHeader::default()
+    };
+    let mut writer =
+        TraceWriter::new(Box::new(dir.create_private(&name).map_err(can_not)?), header).map_err(can_not)?;
+    let found = import_strace(BufReader::new(input), scope, |event, paths| writer.event(event, paths));
+    let found = found.map_err(|error| {
+        let _ = dir.remove_file(&name);
+        Failure::wrong(format!("{}: {}", file.display(), error.message), error.help)
+    })?;
+    let lost = [("unreadable name", found.unreadable), ("unfinished call", found.unfinished)];
+    let mut not_seen = NOT_SEEN.to_vec();
+    not_seen.extend((!found.has_times).then_some("times"));
+    let end = TraceEnd {
+        lost: lost.iter().filter(|(_, n)| *n > 0).map(|(why, n)| ((*why).to_owned(), *n)).collect(),
+        not_seen: not_seen.into_iter().map(str::to_owned).collect(),
+        left_out: found.left_out.iter().map(|(why, n)| ((*why).to_owned(), *n)).collect(),
+        ended: "imported".to_owned(),
+        ..TraceEnd::default()
+    };
+    let end = writer.finish(end).map_err(can_not)?;
+    notice(&format!("imported {}: {}", count(end.calls, "call"), path.display()));
+    if found.foreign > 0 {
+        notice(&format!("note: {} not understood", count(found.foreign, "line")));
+    }
+    Ok(0)
+}
+
+/// True if a file is a trace.
+fn is_trace(path: &Path) -> bool {
+    use std::io::Read as _;
+    let mut head = Vec::new();
+    let file = handle::open_regular_file(path);
+    file.is_ok_and(|file| file.take(6).read_to_end(&mut head).is_ok()) && head == TRACE_MARK[..6]
+}
+
+/// Compares two traces. `None` if the sides are something else. Returns the exit status.
+pub(super) fn compare(
+    a: &Path,
+    b: Option<&Path>,
+    format: &dyn Fn() -> Result<FigureFormat, Failure>,
+) -> Result<Option<u8>, Failure> {
+    let Some(b) = b else { return Ok(None) };
+    match [a, b].map(is_trace) {
+        [false, false] => return Ok(None),
+        [true, true] => {}
+        [is_a, _] => {
+            let text =
+                format!("{} is a trace, and {} is none", if is_a { "A" } else { "B" }, if is_a { "B" } else { "A" });
+            return Err(Failure::wrong(text, "compare traces with traces"));
+        }
+    }
+    let format = format()?;
+    let sides = [summary(a)?, summary(b)?];
+    let comparison = TraceComparison::of(&sides[0], &sides[1]);
+    let names = [a, b].map(|path| path.display().to_string());
+    let sheet = || comparison.sheet([&names[0], &names[1]]);
+    let text = match format {
+        FigureFormat::Json => serde_json::to_string_pretty(&comparison.document())
+            .map_err(|e| Failure::new(Status::Failed, e.to_string(), ""))?,
+        FigureFormat::Text => text::write(&sheet()),
+        FigureFormat::Markdown => markdown::write(&sheet()),
+        FigureFormat::Latex => latex::write(&sheet()),
+    };
+    print_lines(text.trim_end());
+    Ok(Some(0))
 }

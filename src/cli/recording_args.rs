@@ -46,6 +46,21 @@ pub(super) enum TraceCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Make a trace of the output of another tool
+    Import {
+        /// The tool: `strace`, best with `strace -f -ttt -T -y -o FILE`
+        #[arg(value_parser = ["strace"])]
+        tool: String,
+        /// Its output
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// The trace, which must not exist [default: trace.wtrace]
+        #[arg(long, short = 'o', value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Take calls on the files below DIR only. May be repeated
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        under: Vec<PathBuf>,
+    },
 }
 
 /// A size of at least a mebibyte.

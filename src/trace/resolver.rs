@@ -303,12 +303,15 @@ impl<'a> TraceResolver<'a> {
             }
             _ => value(CallArg::Offset),
         };
-        let flags = raw.how_flags.or_else(|| Some(value(CallArg::Flags)? as u32)).or(match kind.name {
-            "creat" => Some((libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC) as u32),
-            _ if moves => file.as_ref().and_then(|file| file.flags),
-            "lseek" => value(CallArg::Whence).map(|whence| whence as u32),
-            _ => value(CallArg::Command).map(|command| command as u32),
-        });
+        let flags = raw
+            .how_flags
+            .or_else(|| value(CallArg::Flags).filter(|flags| *flags != u64::MAX).map(|flags| flags as u32))
+            .or(match kind.name {
+                "creat" => Some((libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC) as u32),
+                _ if moves => file.as_ref().and_then(|file| file.flags),
+                "lseek" => value(CallArg::Whence).map(|whence| whence as u32),
+                _ => value(CallArg::Command).map(|command| command as u32),
+            });
         let pending = file_between(raw.between, self.processes.thread(raw.thread, raw.process).between);
         TracedCall {
             start: raw.start.saturating_sub(self.begin),
@@ -382,7 +385,9 @@ impl<'a> TraceResolver<'a> {
                 }
             }
             CallClass::Open if result >= 0 => {
-                let given = raw.how_flags.or(value(CallArg::Flags).map(|flags| flags as u32));
+                let given = raw
+                    .how_flags
+                    .or(value(CallArg::Flags).filter(|flags| *flags != u64::MAX).map(|flags| flags as u32));
                 let closes = given.is_some_and(|flags| flags & libc::O_CLOEXEC as u32 != 0);
                 let mut file = self.open_file(raw.files[0].as_ref(), found.path);
                 file.flags = file.flags.or(given.map(|flags| flags & !(libc::O_CLOEXEC as u32)));

@@ -76,8 +76,8 @@ pub struct TraceSummary {
     /// The bytes at its end that are no whole block.
     pub cut_short: Option<u64>,
     pub classes: BTreeMap<CallClass, ClassFigures>,
-    /// The threads that made calls.
-    pub threads: BTreeSet<u32>,
+    /// The threads that made calls, each with how many.
+    pub threads: BTreeMap<u32, u64>,
     pub processes: BTreeSet<u32>,
     /// Names of files and directories, also of those that are only looked for.
     pub names: u64,
@@ -116,7 +116,7 @@ impl TraceSummary {
         Ok(summary)
     }
 
-    fn add(&mut self, call: &TracedCall) {
+    pub(crate) fn add(&mut self, call: &TracedCall) {
         let class = call.kind.get().class;
         let figures = self.classes.entry(class).or_default();
         figures.calls += 1;
@@ -128,7 +128,7 @@ impl TraceSummary {
             figures.sizes.add(bytes);
         }
         figures.on_directories += u64::from(call.mode.is_some_and(|mode| mode & libc::S_IFMT == libc::S_IFDIR));
-        self.threads.insert(call.thread);
+        *self.threads.entry(call.thread).or_default() += 1;
         self.processes.insert(call.process);
         if let Some(between) = call.between {
             let (runnable, blocked) = self.between.get_or_insert((0, 0));
@@ -139,6 +139,12 @@ impl TraceSummary {
 
     pub fn calls(&self) -> u64 {
         self.classes.values().map(|figures| figures.calls).sum()
+    }
+
+    /// How many threads made a thousandth of the calls or more.
+    pub fn working_threads(&self) -> usize {
+        let calls = self.calls();
+        self.threads.values().filter(|n| *n * 1000 >= calls).count()
     }
 
     pub fn seconds(&self) -> f64 {

@@ -235,3 +235,28 @@ fn a_command_ends_with_its_recorder_and_never_with_failing_calls() {
         drop(recorder.wait());
     }
 }
+
+#[test]
+fn traces_are_imported_from_strace_and_compared() {
+    let (dir, program) = calls();
+    let text = "7 100.001 openat(AT_FDCWD</w>, \"a\", O_RDWR|O_CREAT, 0644) = 3</w/a> <0.00002>\n";
+    let write = "7 100.002 write(3</w/a>, \"x\"..., 4096) = 4096 <0.00003>\n".repeat(50);
+    let sync = "7 100.003 fsync(3</w/a>) = 0 <0.00003>\n".repeat(10);
+    let import = |name: &str, text: &str| {
+        let from = dir.path().join(format!("{name}.txt"));
+        fs::write(&from, text).unwrap();
+        let trace = dir.path().join(name);
+        Wml::new().args(["trace", "import", "strace"]).args([&from]).args(["-o"]).args([&trace]).run().exits(0);
+        trace
+    };
+    let (a, b) = (import("a", &format!("{text}{write}")), import("b", &format!("{text}{write}{sync}")));
+    let output = Wml::new().args(["compare"]).args([&a, &b]).run().exits(0);
+    assert!(output.stdout.contains("B makes 10 calls of class fsync, A none"), "{}", output.stdout);
+    let json = Wml::new().args(["compare", "--format", "json"]).args([&a, &b]).run().exits(0).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["classes"]["fsync"]["calls"], serde_json::json!([0, 10]));
+    let foreign = Wml::new().args(["trace", "import", "strace"]).args([&program]).run().exits(2);
+    assert!(foreign.stderr.contains("no call as strace writes it"), "{}", foreign.stderr);
+    let mixed = Wml::new().args(["compare"]).args([&a, &program]).run().exits(2);
+    assert!(mixed.stderr.contains("A is a trace, and B is none"), "{}", mixed.stderr);
+}
