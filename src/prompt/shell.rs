@@ -28,8 +28,22 @@ const MAX_DEPTH: usize = 16;
 pub(super) const SAVED_HEADER: &str = "# Saved by wmlrun";
 
 /// Commands of the program that the shell lacks.
-pub(crate) const OUTSIDE: &[&str] =
-    &["repl", "init", "fmt", "sweep", "experiment", "report", "age", "clean", "batch", "doctor", "explain", "setup"];
+pub(crate) const OUTSIDE: &[&str] = &[
+    "repl",
+    "init",
+    "fmt",
+    "sweep",
+    "experiment",
+    "report",
+    "record",
+    "trace",
+    "age",
+    "clean",
+    "batch",
+    "doctor",
+    "explain",
+    "setup",
+];
 
 impl Prompt {
     /// Executes a statement. `name` is the name of its source in diagnostics: the prompt, a pipe or a sourced file.
