@@ -208,6 +208,7 @@ fn pace(pace: Pace) -> String {
     let poisson = if pace.poisson { " (poisson)" } else { "" };
     let of_all = match pace.threads {
         1 => String::new(),
+        n if pace.is_shared => format!(" on average, from the queue of all {n} threads"),
         n => format!(", {}/s of all {n} threads", pace.total.unwrap_or_else(|| rounded(pace.rate * n as f64))),
     };
     format!(", {} requests/s{poisson}{of_all}", pace.rate)

@@ -438,6 +438,7 @@ fn pace(pace: Pace) -> String {
     let all = pace.total.unwrap_or_else(|| rounded(pace.rate * pace.threads as f64));
     let each = match pace.threads {
         1 => String::new(),
+        _ if pace.is_shared => " from one queue".to_owned(),
         _ => format!(" in all, {}/s each", count::measured(pace.rate)),
     };
     format!(", open loop of {all} requests/s{each}{arrivals}")

@@ -23,6 +23,8 @@ pub struct Pace {
     pub threads: u64,
     /// How many of them are on ranks with lower numbers.
     pub before: u64,
+    /// Whether the threads of a rank take their iterations from one queue (`queue=shared`).
+    pub is_shared: bool,
 }
 
 /// The most iterations a second. Intervals of less than a nanosecond can't be kept.
@@ -51,9 +53,14 @@ pub(super) fn pace(attrs: &Attrs, values: &Evaluated, scope: &Scope, found: &mut
         );
         return None;
     }
+    let queue = values.get("queue").filter(|(value, _)| value.print() == "shared");
+    if let (Some((_, span)), None) = (queue, attrs.get("totalrate")) {
+        let report = Diagnostic::error(Code::BadArgument, span, "`queue=shared` without `totalrate`");
+        found.push(report.help("give the rate of all threads together with `totalrate=`"));
+    }
     let rate = rate(attrs, values, "rate", scope, found);
     let total = rate.is_none().then(|| self::rate(attrs, values, "totalrate", scope, found)).flatten();
-    Some(Pace { rate: rate.or(total)?, poisson, total, threads: 1, before: 0 })
+    Some(Pace { rate: rate.or(total)?, poisson, total, threads: 1, before: 0, is_shared: queue.is_some() })
 }
 
 /// Returns a rate above 0; `None` for a closed loop.

@@ -10,6 +10,7 @@ use crate::exec::OpCx;
 use crate::plan::Pace;
 use crate::random::{self, Rng};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use wml_os::{Clock, proc};
@@ -21,6 +22,60 @@ use wml_os::{Clock, proc};
 /// so that the last one or two before the end of a run were not started. Busy-waiting takes one processor, and
 /// iterations begin 0.04 µs late (docs/performance.md, "Open loops").
 const SPIN_BELOW_NS: u64 = 25_000;
+
+/// The queue of all threads of a definition (`queue=shared`): who is free takes the next iteration, and waits until it
+/// begins. So iterations begin in the order of their intended starts, each by the thread that was free first.
+#[derive(Debug)]
+pub(super) struct SharedQueue {
+    /// The intended start of the next iteration that a thread takes, in nanoseconds after `start`, as the bits of a
+    /// float; [`UNSET`](Self::UNSET) at first.
+    next_ns: AtomicU64,
+    /// The start of the schedule, in ticks; 0 before it begins.
+    start: AtomicU64,
+    /// The threads of the rank, and those of them that may take iterations.
+    threads: u64,
+    open: AtomicU64,
+}
+
+impl SharedQueue {
+    const UNSET: u64 = u64::MAX;
+
+    pub(super) fn new(threads: u64) -> Self {
+        Self { next_ns: AtomicU64::new(Self::UNSET), start: AtomicU64::new(0), threads, open: AtomicU64::new(threads) }
+    }
+
+    /// A thread takes no more iterations. `as_planned`: the script means it to end.
+    fn leave(&self, as_planned: bool) {
+        if self.open.fetch_sub(1, Relaxed) == 1 && as_planned {
+            self.next_ns.store(Self::UNSET, Relaxed);
+        }
+    }
+
+    /// Takes the next iteration, and returns its intended start. `gap` returns the time from an iteration to the next,
+    /// given the bits of its start: which thread takes an iteration does not change the schedule.
+    fn take(&self, gap: impl Fn(u64) -> f64) -> f64 {
+        let next = |bits: u64| Some((f64::from_bits(bits) + gap(bits)).to_bits());
+        let taken = self.next_ns.fetch_update(Relaxed, Relaxed, next);
+        f64::from_bits(taken.unwrap_or_else(|bits| bits))
+    }
+
+    /// Adds the iterations that nobody has taken and that are due at `tick`.
+    fn add_to(&self, progress: &mut ArrivalProgress, pace: Pace, clock: &Clock, tick: u64) {
+        let (start, bits) = (self.start.load(Relaxed), self.next_ns.load(Relaxed));
+        if start == 0 || bits == Self::UNSET {
+            return;
+        }
+        let next = start.saturating_add(clock.ticks(f64::from_bits(bits) as u64));
+        if next < tick {
+            let rate = pace.rate * self.threads as f64;
+            let behind = 1 + (clock.ns(next, tick) as f64 * rate / 1e9) as u64;
+            progress.backlog += behind;
+            progress.offered += behind;
+            progress.lost += if self.open.load(Relaxed) == 0 { behind } else { 0 };
+            progress.oldest_ns = progress.oldest_ns.max(clock.ns(next, tick));
+        }
+    }
+}
 
 /// The published progress of a thread's iterations. The thread is the only writer, so all accesses are `Relaxed` loads
 /// and stores.
@@ -105,7 +160,12 @@ impl ArrivalProgress {
             // The backlog of evenly spaced iterations follows from the schedule alone: the thread may be about to begin
             // one just now.
             let first = arrivals.first.load(Relaxed);
-            let behind = if pace.poisson { since(next) } else { since(first).saturating_sub(begun) };
+            let behind = match pace.is_shared {
+                // The one that the thread has taken.
+                true => 1,
+                false if pace.poisson => since(next),
+                false => since(first).saturating_sub(begun),
+            };
             self.backlog += behind;
             self.lost += if has_ended { behind } else { 0 };
             self.offered += behind;
@@ -133,6 +193,9 @@ pub(super) fn progress(shared: &Shared, tick: u64) -> BTreeMap<PacedThread, Arri
             let definition = PacedThread { process: thread_slot.process, thread: thread_slot.thread };
             let of_definition = progress.entry(definition).or_default();
             of_definition.add(&thread_slot.arrivals, pace, shared.clock, tick, has_ended);
+            if let Some(queue) = thread_slot.queue.as_ref().filter(|_| thread_slot.instance + thread_slot.number == 0) {
+                queue.add_to(of_definition, pace, shared.clock, tick);
+            }
         }
     }
     progress
@@ -145,6 +208,8 @@ pub(super) struct ArrivalSlot {
     pub(super) number: u64,
     /// A part of an interval, from 0 to less than 1, which all threads of the definition have in common.
     pub(super) offset: f64,
+    /// The seed of the queue of its definition on all ranks.
+    pub(super) queue_seed: u64,
 }
 
 impl ArrivalSlot {
@@ -157,7 +222,8 @@ impl ArrivalSlot {
     pub(super) fn new(run_seed: u64, definition: usize, number: usize) -> Self {
         let common = random::unit(&mut random::stream(run_seed, &[0x7ace]));
         let apart = f64::from((definition as u32).reverse_bits()) / 2.0_f64.powi(32);
-        Self { number: number as u64, offset: (common + apart).fract() }
+        let queue_seed = random::below(&mut random::stream(run_seed, &[0x7ace, definition as u64]), u64::MAX);
+        Self { number: number as u64, offset: (common + apart).fract(), queue_seed }
     }
 
     /// Returns the part of its first interval after which a thread with evenly spaced iterations begins. The threads of
@@ -168,9 +234,40 @@ impl ArrivalSlot {
     }
 }
 
+/// The queue that a thread takes iterations from, and what their times are drawn from.
+struct ThreadQueue {
+    queue: Arc<SharedQueue>,
+    seed: u64,
+    mean_ns: f64,
+    poisson: bool,
+}
+
+impl ThreadQueue {
+    fn new(queue: Arc<SharedQueue>, pace: Pace, slot: ArrivalSlot) -> Self {
+        let mean_ns = 1e9 / (pace.rate * queue.threads as f64);
+        let own = Self { queue, seed: slot.queue_seed.wrapping_add(pace.before), mean_ns, poisson: pace.poisson };
+        let first =
+            if pace.poisson { own.gap(0) } else { ArrivalSlot { number: 0, ..slot }.of(pace) * 1e9 / pace.rate };
+        // The first thread sets it; the others have the same.
+        let _ = own.queue.next_ns.compare_exchange(SharedQueue::UNSET, first.to_bits(), Relaxed, Relaxed);
+        own
+    }
+
+    fn gap(&self, bits: u64) -> f64 {
+        if self.poisson { exponential(&mut random::stream(self.seed, &[bits])) * self.mean_ns } else { self.mean_ns }
+    }
+}
+
+/// Draws from the exponential distribution with mean 1.
+fn exponential(rng: &mut Rng) -> f64 {
+    // `1 − u` is never 0.
+    -(1.0 - random::unit(rng)).ln()
+}
+
 /// The timetable of a thread.
 pub(super) struct Timetable {
     pace: Pace,
+    queue: Option<ThreadQueue>,
     rng: Rng,
     /// The start of the schedule, in ticks: the opening of the gate, or the start of the thread's phase.
     start: u64,
@@ -185,10 +282,17 @@ impl Timetable {
     ///
     /// `spare_cpus`: there are more processors than threads. Otherwise a busy-waiting thread would take the processor
     /// from a thread with work.
-    pub(super) fn new(pace: Pace, seed: u64, slot: ArrivalSlot, spare_cpus: bool) -> Self {
+    pub(super) fn new(
+        pace: Pace,
+        seed: u64,
+        slot: ArrivalSlot,
+        queue: Option<Arc<SharedQueue>>,
+        spare_cpus: bool,
+    ) -> Self {
         proc::precise_timers();
         let spin_below = if spare_cpus { Clock::get().ticks(SPIN_BELOW_NS) } else { 0 };
-        let mut table = Self { pace, rng: random::stream(seed, &[0x7ace]), start: 0, next_ns: 0.0, spin_below };
+        let queue = queue.map(|queue| ThreadQueue::new(queue, pace, slot));
+        let mut table = Self { pace, queue, rng: random::stream(seed, &[0x7ace]), start: 0, next_ns: 0.0, spin_below };
         let first = table.gap();
         table.next_ns = if pace.poisson { first } else { slot.of(pace) * first };
         table
@@ -197,6 +301,10 @@ impl Timetable {
     /// Starts the schedule at `began`: the start of the thread's phase, or the opening of the gate.
     pub(super) fn start(&mut self, cx: &OpCx<'_>, began: u64, arrivals: &Arrivals) {
         self.start = began;
+        if let Some(own) = &self.queue {
+            own.queue.start.store(began, Relaxed);
+            return;
+        }
         arrivals.first.store(self.next_tick(cx.env.clock), Relaxed);
         arrivals.next.store(self.next_tick(cx.env.clock), Relaxed);
     }
@@ -209,12 +317,15 @@ impl Timetable {
     /// Draws the time between two iterations, in nanoseconds.
     fn gap(&mut self) -> f64 {
         let mean = 1e9 / self.pace.rate;
-        // `1 − u` is never 0.
-        if self.pace.poisson { -(1.0 - random::unit(&mut self.rng)).ln() * mean } else { mean }
+        if self.pace.poisson { exponential(&mut self.rng) * mean } else { mean }
     }
 
     /// Waits for the next iteration and begins it. Returns its intended start, in ticks. `None` when the run has ended.
     pub(super) fn begin(&mut self, cx: &mut OpCx<'_>, arrivals: &Arrivals) -> Option<u64> {
+        if let Some(own) = &self.queue {
+            self.next_ns = own.queue.take(|bits| own.gap(bits));
+            arrivals.next.store(self.next_tick(cx.env.clock), Relaxed);
+        }
         let intended = self.next_tick(cx.env.clock);
         let now = cx.env.clock.raw();
         let early = intended.saturating_sub(now);
@@ -232,9 +343,13 @@ impl Timetable {
         if cx.expired() {
             return None;
         }
-        self.next_ns += self.gap();
         add(&arrivals.begun, 1);
-        arrivals.next.store(self.next_tick(cx.env.clock), Relaxed);
+        if self.queue.is_some() {
+            arrivals.next.store(0, Relaxed);
+        } else {
+            self.next_ns += self.gap();
+            arrivals.next.store(self.next_tick(cx.env.clock), Relaxed);
+        }
         cx.start();
         cx.account.lateness = cx.env.clock.ns(intended, cx.last());
         if sleeps {
@@ -256,9 +371,12 @@ impl Timetable {
         arrivals.next.store(intended, Relaxed);
     }
 
-    /// Ends the schedule: no further iterations are asked for.
-    pub(super) fn close(arrivals: &Arrivals) {
-        arrivals.next.store(0, Relaxed);
+    /// The thread takes no more iterations. `as_planned`: none are asked for.
+    pub(super) fn close(&self, arrivals: &Arrivals, as_planned: bool) {
+        if as_planned {
+            arrivals.next.store(0, Relaxed);
+        }
+        self.queue.iter().for_each(|own| own.queue.leave(as_planned));
     }
 }
 
@@ -274,12 +392,12 @@ mod tests {
 
     /// Returns the pace of a single thread.
     fn pace(rate: f64, poisson: bool) -> Pace {
-        Pace { rate, poisson, total: None, threads: 1, before: 0 }
+        Pace { rate, poisson, total: None, threads: 1, before: 0, is_shared: false }
     }
 
     /// Returns the timetable of a thread that is the only one of its definition.
     fn alone(pace: Pace, seed: u64) -> Timetable {
-        Timetable::new(pace, seed, ArrivalSlot { number: 0, offset: 0.5 }, false)
+        Timetable::new(pace, seed, ArrivalSlot { number: 0, offset: 0.5, queue_seed: 1 }, None, false)
     }
 
     #[test]
@@ -287,7 +405,8 @@ mod tests {
         // Ten threads on the second of two ranks, after five on the first, with 10 iterations a second each.
         let pace = Pace { threads: 15, before: 5, ..pace(10.0, false) };
         for (number, seed) in (0..10).zip(0..) {
-            let mut table = Timetable::new(pace, seed, ArrivalSlot { number, offset: 0.25 }, false);
+            let mut table =
+                Timetable::new(pace, seed, ArrivalSlot { number, offset: 0.25, queue_seed: 1 }, None, false);
             let wanted = (5.0 + number as f64 + 0.25) * 1e9 / 150.0;
             assert!((table.next_ns - wanted).abs() < 1.0, "{} instead of {wanted}", table.next_ns);
             assert!((table.gap() - 1e8).abs() < 1e-3);
@@ -392,5 +511,64 @@ mod tests {
         let woken =
             progress.since(ArrivalProgress { slept: 1, wakeup_latency_ns: 20_000, ..ArrivalProgress::default() });
         assert_eq!((woken.slept, woken.wakeup_latency_ns), (2, 70_000));
+    }
+
+    /// The timetables of three threads that share a queue.
+    fn sharing(poisson: bool) -> (Arc<SharedQueue>, Vec<ThreadQueue>) {
+        let queue = Arc::new(SharedQueue::new(3));
+        let pace = Pace { threads: 3, is_shared: true, ..pace(100.0, poisson) };
+        let slot = |number| ArrivalSlot { number, offset: 0.25, queue_seed: 9 };
+        let threads = (0..3).map(|number| ThreadQueue::new(Arc::clone(&queue), pace, slot(number))).collect();
+        (queue, threads)
+    }
+
+    #[test]
+    fn iterations_of_a_shared_queue_do_not_depend_on_who_takes_them() {
+        for poisson in [false, true] {
+            let taken = |order: &[usize]| -> Vec<f64> {
+                let (queue, threads) = sharing(poisson);
+                order.iter().cycle().take(6000).map(|n| queue.take(|bits| threads[*n].gap(bits))).collect()
+            };
+            let found = taken(&[0, 1, 2]);
+            assert_eq!(found, taken(&[2, 2, 0, 1]));
+            assert!(found.is_sorted());
+            // 300 a second.
+            let seconds = found[5999] / 1e9;
+            let wanted = if poisson { 20.0 * 0.95..20.0 * 1.05 } else { 19.99..20.01 };
+            assert!(wanted.contains(&seconds), "{seconds}");
+            if !poisson {
+                assert!((found[0] - 0.25e9 / 300.0).abs() < 1e-3, "{}", found[0]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_nobody_has_taken_from_a_queue_is_its_backlog() {
+        let clock = Clock::get();
+        let (queue, threads) = sharing(false);
+        let of = |tick: u64| {
+            let mut found = ArrivalProgress::default();
+            queue.add_to(&mut found, Pace { is_shared: true, ..pace(100.0, false) }, clock, tick);
+            (found.offered, found.backlog, found.lost)
+        };
+        assert_eq!(of(u64::MAX / 2), (0, 0, 0), "before the start");
+        queue.start.store(1000, Relaxed);
+        // The first begins after a quarter of 3.33 ms.
+        assert_eq!(of(1000 + clock.ticks(500_000)), (0, 0, 0));
+        assert_eq!(of(1000 + clock.ticks(100_500_000)), (30, 30, 0));
+        for n in 0..10 {
+            queue.take(|bits| threads[n % 3].gap(bits));
+        }
+        assert_eq!(of(1000 + clock.ticks(100_500_000)), (20, 20, 0));
+        (0..2).for_each(|_| queue.leave(false));
+        assert_eq!(of(1000 + clock.ticks(100_500_000)), (20, 20, 0), "one goes on");
+        queue.leave(false);
+        assert_eq!(of(1000 + clock.ticks(100_500_000)), (20, 20, 20));
+        let (queue, _) = sharing(false);
+        queue.start.store(1000, Relaxed);
+        (0..3).for_each(|_| queue.leave(true));
+        let mut found = ArrivalProgress::default();
+        queue.add_to(&mut found, pace(100.0, false), clock, 1000 + clock.ticks(100_500_000));
+        assert_eq!(found.offered, 0, "threads that end as planned are asked for nothing");
     }
 }

@@ -8,7 +8,7 @@
 use super::iterations::IterationTallies;
 use super::meeting::{Meeting, MeetingPoint};
 use super::options::Options;
-use super::pace::Arrivals;
+use super::pace::{Arrivals, SharedQueue};
 use super::phases::Phases;
 use crate::disk::Fileset;
 use crate::exec::trace::Stream;
@@ -89,6 +89,8 @@ pub(super) struct ThreadSlot {
     pub(super) exhausted: AtomicBool,
     /// The progress of its iterations, in an open loop.
     pub(super) arrivals: Arrivals,
+    /// The queue of its definition, if the threads share one.
+    pub(super) queue: Option<Arc<SharedQueue>>,
     /// The tick at which it ended, with no operation in flight and no file open.
     pub(super) ended: AtomicU64,
     /// The number of its asynchronous operations in flight, while it waits for the last of them: see
@@ -367,6 +369,11 @@ fn thread_slots(plan: &Plan) -> Result<(Vec<ThreadSlot>, Vec<usize>), Fault> {
             })?;
             Ok(stats.into_iter())
         };
+        let queue = |thread: &Thread| {
+            let is_shared = thread.pace.is_some_and(|pace| pace.is_shared);
+            is_shared.then(|| Arc::new(SharedQueue::new(threads_of(process, thread) as u64)))
+        };
+        let queues: Vec<Option<Arc<SharedQueue>>> = process.threads.iter().map(queue).collect();
         let mut counters = process.threads.iter().map(counters).collect::<Result<Vec<_>, Fault>>()?;
         for instance in 0..process.instances as usize {
             for (t, thread) in process.threads.iter().enumerate() {
@@ -383,6 +390,7 @@ fn thread_slots(plan: &Plan) -> Result<(Vec<ThreadSlot>, Vec<usize>), Fault> {
                         starves: Arc::default(),
                         exhausted: AtomicBool::new(false),
                         arrivals: Arrivals::default(),
+                        queue: queues[t].clone(),
                         ended: AtomicU64::new(0),
                         in_flight: Arc::default(),
                         stream: Mutex::new(None),

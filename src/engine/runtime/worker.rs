@@ -119,8 +119,9 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
             if matches!(end, ThreadEnd::Over) && is_phase_over(shared, thread_slot) {
                 end = ThreadEnd::PhaseOver;
             }
-            if ends_as_planned(shared, thread_slot, &end) {
-                Timetable::close(&thread_slot.arrivals);
+            let as_planned = ends_as_planned(shared, thread_slot, &end);
+            if let Some(timetable) = timetable.filter(|_| as_planned || matches!(end, ThreadEnd::Exhausted)) {
+                timetable.close(&thread_slot.arrivals, as_planned);
             }
             if ends_independently(context, &end) {
                 // Operations that are still in flight belong to the thread's work.
@@ -332,7 +333,11 @@ fn prepare<'a>(
     }
     let cx = OpCx::new(env, files, io, rng, Account::new(stats, stream));
     let slot = ArrivalSlot::new(shared.options.run_seed, shared.iterations.definition_of(thread_slot), init.ordinal);
-    Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed, slot, shared.spare_cpus))))
+    Ok((
+        cx,
+        steps,
+        thread.pace.map(|pace| Timetable::new(pace, seed, slot, thread_slot.queue.clone(), shared.spare_cpus)),
+    ))
 }
 
 /// Returns the parts that the thread's stream records of each of its flowops.

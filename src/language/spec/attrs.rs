@@ -106,6 +106,9 @@ pub const THREAD: &[Attr] = &[
     attr("totalrate", Real, "0", Wmlrun,
         "as `rate`, for all threads of this definition together: in all instances of the thread and of its process, \
          and on all ranks. Each thread has an equal part"),
+    attr("queue", Choice(&["own", "shared"]), "own", Wmlrun,
+        "with `totalrate=`: each thread has a queue of its own, or the threads of the definition take requests from one, \
+         as a pool of workers does; each rank has its own"),
     attr("arrival", Choice(&["constant", "poisson"]), "constant", Wmlrun,
         "start times in an open loop: evenly spaced, or a Poisson process"),
     attr("measure", Name, "", Wmlrun, "name of a further row of the results: the time of each iteration of the thread"),

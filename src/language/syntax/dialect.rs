@@ -29,7 +29,7 @@ const SUN_FILE_ATTRIBUTES: &[&str] = &["entries", "dirwidth", "dirgamma", "dirde
 const SUN_THREAD_ATTRIBUTES: &[&str] = &["memsize", "useism"];
 const SUN_PROCESS_ATTRIBUTES: &[&str] = &["nice"];
 /// Attributes of `wmlrun` that are signs of fsl. Its other attributes occur in scripts of both dialects.
-const OUR_ATTRIBUTES: &[&str] = &["arrival", "dedupe", "for", "iodepth", "phase", "start", "totalrate"];
+const OUR_ATTRIBUTES: &[&str] = &["arrival", "dedupe", "for", "iodepth", "phase", "queue", "start", "totalrate"];
 
 /// The dialect of a script, and why.
 #[derive(Clone, PartialEq, Debug)]
