@@ -158,16 +158,13 @@ fn all_run_on_the_null_engine() {
 }
 
 /// The head of each table of docs/personalities.md.
-const HEAD: &str =
-    "| personality | models | processes | threads | files | bytes | flowops |\n|---|---|---:|---:|---:|---:|---|\n";
+const HEAD: &str = "| personality | models | processes | threads | files | bytes |\n|---|---|---:|---:|---:|---:|\n";
 /// What stands before a table, with the name of its group, and behind it.
 const FAMILY: &str = "<!-- personalities: ";
 const END: &str = "<!-- end -->";
 
 /// A row for each personality, from its own text and its plan, by name.
 fn rows() -> BTreeMap<String, String> {
-    let known = Wml::new().args(["list", "flowops"]).run().exits(0).stdout;
-    let known: Vec<&str> = known.lines().filter_map(|l| l.split_whitespace().next()).collect();
     let rows = Mutex::new(BTreeMap::new());
     for_each(&personalities(), side_by_side(), |script| {
         let plan = Wml::new().args(["plan", "-v", &script.call]).run().exits(0).stdout;
@@ -178,19 +175,10 @@ fn rows() -> BTreeMap<String, String> {
             found.split(' ').next().unwrap_or("").to_owned()
         };
         let bytes = total.split(" with ").nth(1).and_then(|rest| rest.split(',').next()).unwrap_or("").to_owned();
-        let mut kinds: Vec<&str> = Vec::new();
-        for line in plan.lines() {
-            let mut words = line.split_whitespace();
-            let (Some(number), Some(_), Some(kind)) = (words.next(), words.next(), words.next()) else { continue };
-            if number.parse::<u64>().is_ok() && known.contains(&kind) && !kinds.contains(&kind) {
-                kinds.push(kind);
-            }
-        }
         let about = script.text.lines().next().unwrap().trim_start_matches("# ");
         let about = about.split_once(": ").map_or(about, |(_, rest)| rest).trim_end_matches('.').replace('|', "/");
-        let kinds = kinds.join(", ");
         let row = format!(
-            "| `{}` | {about} | {} | {} | {} | {bytes} | {kinds} |\n",
+            "| `{}` | {about} | {} | {} | {} | {bytes} |\n",
             script.name,
             part("process"),
             part("thread"),
