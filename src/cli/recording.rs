@@ -9,9 +9,9 @@ use crate::os::held_dir::HeldDir;
 use crate::os::{handle, limits, proc, reading, signals};
 use crate::sheet::{latex, markdown, text};
 use crate::trace::{
-    PathId, ProcView, Recorded, RecordingEnd, RecordingWish, TRACE_MARK, TraceComparison, TraceEnd, TraceError,
-    TraceHeader, TraceResolver, TraceScope, TraceSummary, TraceWriter, TreeEntry, import_strace, ptrace_cost,
-    record_by_ptrace,
+    BpfRecorder, PathId, ProcView, Recorded, RecordingEnd, RecordingWish, TRACE_MARK, TraceComparison, TraceEnd,
+    TraceError, TraceHeader, TraceResolver, TraceScope, TraceSummary, TraceWriter, TreeEntry, import_strace,
+    ptrace_cost, record_by_ptrace,
 };
 use crate::util::count::{count, fixed, grouped};
 use crate::util::{duration, printable, size};
@@ -40,10 +40,18 @@ pub(super) fn record(args: &RecordArgs) -> Result<u8, Failure> {
     let can_not = |error: io::Error| can_not_write(&path, &error);
     let (dir, name) = HeldDir::of_entry(&path).map_err(can_not)?;
     let file = dir.create_private(&name).map_err(can_not)?;
-    let cost = ptrace_cost();
     signals::install_handlers();
     let _kept = signals::Kept::begin();
-    let mut writer = TraceWriter::new(Box::new(file), header(args, &scope)).map_err(can_not)?;
+    let what = match args.process {
+        Some(process) => Recorded::Process(process),
+        None => Recorded::Command(args.command.clone()),
+    };
+    let mut bpf = by_bpf(args, &what).inspect_err(|_| drop(dir.remove_file(&name)))?;
+    let (way, cost) = match &mut bpf {
+        Some(bpf) => ("ebpf", bpf.cost()),
+        None => ("ptrace", ptrace_cost()),
+    };
+    let mut writer = TraceWriter::new(Box::new(file), header(args, way, &scope)).map_err(can_not)?;
     if let Some(most) = args.max_size {
         let next = || {
             dir.rename(&name, &older(&name))?;
@@ -70,29 +78,39 @@ pub(super) fn record(args: &RecordArgs) -> Result<u8, Failure> {
     );
     let tree = tree(&args.under, &mut resolver);
     writer.borrow_mut().tree(&tree, resolver.paths()).map_err(can_not)?;
-    let what = match args.process {
-        Some(process) => Recorded::Process(process),
-        None => Recorded::Command(args.command.clone()),
-    };
     let mut wish = || {
         let is_over = args.period.is_some_and(|period| begin.elapsed() >= period);
         let is_stopped =
             is_over || signals::received().is_some() || args.process.is_some() && broken.borrow().is_some();
         if is_stopped { RecordingWish::Stop } else { RecordingWish::Continue }
     };
-    let done = record_by_ptrace(&what, &mut resolver, &mut wish);
+    let done = match &mut bpf {
+        Some(bpf) => bpf.run(&what, &mut resolver, &mut wish),
+        None => record_by_ptrace(&what, &mut resolver, &mut wish),
+    };
     let took = begin.elapsed();
     let recorded = done.map_err(|error| {
         // Nothing was recorded.
         let _ = dir.remove_file(&name);
         can_not_record(args, &error)
     })?;
-    let lost = [("unreadable name", resolver.unreadable()), ("unfinished call", recorded.unfinished)];
+    let kernel = bpf.as_ref().map(BpfRecorder::losses).unwrap_or_default();
+    let lost = [
+        ("unreadable name", resolver.unreadable()),
+        ("unfinished call", recorded.unfinished),
+        ("record without space in the ring", kernel.dropped),
+        ("event that the kernel did not report", kernel.missed),
+        ("thread or request without memory for its state", kernel.untracked),
+        ("32-bit call", kernel.foreign),
+    ];
+    let others = bpf.as_ref().map_or(0, BpfRecorder::left_out);
+    let left_out = resolver.left_out().iter().map(|(why, n)| (*why, *n)).chain([("socket, pipe or device", others)]);
+    let not_seen = bpf.as_ref().map_or(&NOT_SEEN[..], BpfRecorder::not_seen);
     let end = TraceEnd {
         duration: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
         lost: lost.iter().filter(|(_, n)| *n > 0).map(|(why, n)| ((*why).to_owned(), *n)).collect(),
-        not_seen: NOT_SEEN.map(str::to_owned).to_vec(),
-        left_out: resolver.left_out().iter().map(|(why, n)| ((*why).to_owned(), *n)).collect(),
+        not_seen: not_seen.iter().map(|what| (*what).to_owned()).collect(),
+        left_out: left_out.filter(|(_, n)| *n > 0).map(|(why, n)| (why.to_owned(), n)).collect(),
         cost_ns: cost,
         ended: if signals::received().is_some() { "interrupted" } else { "ended" }.to_owned(),
         status: recorded.status,
@@ -107,6 +125,24 @@ pub(super) fn record(args: &RecordArgs) -> Result<u8, Failure> {
     })?;
     report(&path, &end, &recorded, took.as_secs_f64());
     Ok(recorded.status.map_or(0, |status| u8::try_from(status).unwrap_or(1)))
+}
+
+/// The recorder in the kernel, unless `ptrace` is wanted, or is all that is allowed.
+fn by_bpf(args: &RecordArgs, what: &Recorded) -> Result<Option<BpfRecorder>, Failure> {
+    if args.by.as_deref() == Some("ptrace") {
+        return Ok(None);
+    }
+    match BpfRecorder::of(what, None) {
+        Ok(bpf) => Ok(Some(bpf)),
+        Err(why) if args.by.is_some() => {
+            let help = "`--by ptrace` needs no rights; it sees neither page faults of mappings nor `io_uring`";
+            Err(Failure::refused(format!("can't record: {why}"), help))
+        }
+        Err(why) => {
+            notice(&format!("note: by ptrace: {why}"));
+            Ok(None)
+        }
+    }
 }
 
 fn span(seconds: f64) -> String {
@@ -156,13 +192,13 @@ fn can_not_record(args: &RecordArgs, error: &io::Error) -> Failure {
     Failure::refused(format!("can't record {what}: {error}"), help)
 }
 
-fn header(args: &RecordArgs, scope: &TraceScope) -> TraceHeader {
+fn header(args: &RecordArgs, recorder: &str, scope: &TraceScope) -> TraceHeader {
     let [system, _, release, _, machine] = proc::uname();
     let first = args.under.first().map_or(Path::new("."), PathBuf::as_path);
     let gib = limits::memory().0 >> 30;
     TraceHeader {
         wmlrun: VERSION.to_owned(),
-        recorder: "ptrace".to_owned(),
+        recorder: recorder.to_owned(),
         began: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs()),
         kernel: format!("{system} {release} {machine}"),
         file_system: mount(first).map(|mount| mount.kind),
@@ -219,7 +255,9 @@ fn report(path: &Path, end: &TraceEnd, recorded: &RecordingEnd, seconds: f64) {
     if !end.left_out.is_empty() {
         notice(&format!("left out: {}", list(&end.left_out)));
     }
-    notice(&format!("not seen by ptrace: {}", end.not_seen.join(", ")));
+    if !end.not_seen.is_empty() {
+        notice(&format!("not seen: {}", end.not_seen.join(", ")));
+    }
     if let Some(cost) = end.cost_ns {
         let seen = end.calls + end.left_out.values().sum::<u64>();
         let share = seen as f64 * cost / 1e9 / seconds.max(1e-9) * 100.0;

@@ -23,6 +23,10 @@ pub(super) struct RecordArgs {
     /// Keep the last SIZE of the recording at most, in two parts: FILE and FILE.1
     #[arg(long, value_name = "SIZE", value_parser = part_size)]
     pub(super) max_size: Option<u64>,
+    /// Record by programs in the kernel (`bpf`), which needs root's rights, or by `ptrace` [default: bpf if it is
+    /// allowed]
+    #[arg(long, value_name = "WAY", value_parser = ["bpf", "ptrace"])]
+    pub(super) by: Option<String>,
     /// Hide names: what is kept of each is its length class and its extension
     #[arg(long)]
     pub(super) hash_names: bool,

@@ -35,7 +35,7 @@ mod varint;
 mod view;
 mod writer;
 
-pub use bpf::{BpfLosses, BpfRecorder, BpfRefusal, BpfTarget};
+pub use bpf::{BpfLosses, BpfRecorder, BpfRefusal};
 pub use call::{InodeId, TimeBetween, TraceEvent, TracedCall, TracedWait};
 pub use comparison::{TraceComparison, TraceComparisonDocument};
 pub use format::{TRACE_MARK, TraceEnd, TraceError, TraceHeader};

@@ -73,6 +73,7 @@ mod hold;
 mod init;
 mod instances;
 mod interrupt;
+mod kernel_recorder;
 mod laddis;
 mod last_results;
 mod late_dirs;

@@ -6,7 +6,7 @@ use super::super::raw::{RawCall, StatFacts};
 use super::super::resolver::TraceResolver;
 use super::plan;
 use super::record::{KernelRecord, KernelRecordKind};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 /// Results from here down to -512 restart the call, or become `EINTR`.
@@ -22,11 +22,13 @@ pub(super) struct Feed {
     has_times: bool,
     /// The names of requests that have not completed, by their addresses in the kernel.
     requests: HashMap<u64, [Option<Vec<u8>>; 2]>,
+    /// Threads that have begun and not ended.
+    pub(super) alive: HashSet<u32>,
 }
 
 impl Feed {
     pub(super) fn new(has_times: bool) -> Self {
-        Self { kinds: plan::kinds(), has_times, requests: HashMap::new() }
+        Self { kinds: plan::kinds(), has_times, requests: HashMap::new(), alive: HashSet::new() }
     }
 
     pub(super) fn record(&mut self, record: KernelRecord<'_>, to: &mut TraceResolver<'_>) -> io::Result<()> {
@@ -35,10 +37,20 @@ impl Feed {
         match record.kind() {
             None => Ok(()),
             Some(KernelRecordKind::Fork) => {
+                self.alive.insert(thread);
                 to.fork(start, record.result() as u32, thread, process, (args[0] != 0, args[1] != 0))
             }
-            Some(KernelRecordKind::Exit) => to.exit(start, thread),
-            Some(KernelRecordKind::Exec) => to.exec(start, thread, process, record.names()[0]),
+            Some(KernelRecordKind::Exit) => {
+                self.alive.remove(&thread);
+                to.exit(start, thread)
+            }
+            Some(KernelRecordKind::Exec) => {
+                // The thread has the number of its process from now on.
+                let former = record.result() as u32;
+                self.alive.remove(&former);
+                self.alive.insert(thread);
+                to.exec(start, former, process, record.names()[0])
+            }
             Some(KernelRecordKind::Wait) => {
                 let woken_by = Some(record.result() as u32).filter(|by| *by != 0);
                 to.wait(start, record.end(), thread, woken_by)

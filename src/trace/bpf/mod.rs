@@ -6,6 +6,7 @@
 mod feed;
 mod plan;
 mod record;
+mod run;
 #[cfg(test)]
 mod tests;
 
@@ -55,7 +56,7 @@ const TIMES: &str = "time between calls";
 
 /// What is recorded.
 #[derive(Clone, Copy, Debug)]
-pub enum BpfTarget {
+enum BpfTarget {
     /// What the calling thread starts from now on, and what that starts.
     Children,
     /// A process that runs, and what it has started or starts.
@@ -118,7 +119,7 @@ pub struct BpfRecorder {
 
 impl BpfRecorder {
     /// Starts to record. `ring`: bytes for records that are not read yet, a power of two.
-    pub fn start(target: BpfTarget, ring: Option<u32>) -> Result<Self, BpfRefusal> {
+    fn start(target: BpfTarget, ring: Option<u32>) -> Result<Self, BpfRefusal> {
         capable()?;
         if OBJECT.is_empty() {
             return Err(BpfRefusal::Processor);
@@ -131,9 +132,10 @@ impl BpfRecorder {
         let words = plan::words();
         let io = |error: io::Error| refused(&error);
         let namespace = fs::metadata("/proc/self/ns/pid").map_err(io)?.ino() as u32;
-        let (starter, root) = match target {
-            BpfTarget::Children => (this_thread().map_err(io)?, 0),
-            BpfTarget::Process(process) => (0, process),
+        let starter = this_thread().map_err(io)?;
+        let root = match target {
+            BpfTarget::Children => 0,
+            BpfTarget::Process(process) => process,
         };
         let mut object = EbpfLoader::new()
             .btf(Some(&btf))
@@ -177,7 +179,7 @@ impl BpfRecorder {
     }
 
     /// Passes on what was recorded, at most `most` records, and returns how many there were.
-    pub fn drain(&mut self, most: usize, to: &mut TraceResolver<'_>) -> io::Result<usize> {
+    fn drain(&mut self, most: usize, to: &mut TraceResolver<'_>) -> io::Result<usize> {
         for n in 0..most {
             let Some(item) = self.ring.next() else { return Ok(n) };
             self.feed.record(KernelRecord(&item), to)?;

@@ -405,8 +405,9 @@ int forked(u64 *ctx)
 	struct state *st = track(child, READY);
 	if (!st)
 		return 0;
+	// A thread of the recorder measures what a call costs.
 	if (!of)
-		st->idle = 1;
+		st->idle = child->pid == child->tgid;
 	struct call *to = reserve(st, FORK);
 	if (!to)
 		return 0;
