@@ -244,7 +244,20 @@ impl ModelBuilder<'_> {
                     .help("give it a block: `{ flowop … }`"),
             );
         }
+        self.weights(&attrs, &flowops, "thread");
         Some(ThreadDef { attrs, flowops, span: node.statement.span })
+    }
+
+    /// Reports flowops with a `weight=` in a body that is no mix. `what`: whose body it is.
+    fn weights(&mut self, attrs: &Attrs, flowops: &[FlowopDef], what: &str) {
+        let weights = flowops.iter().filter_map(|flowop| flowop.attrs.get("weight"));
+        for used in weights.filter(|_| attrs.get("mix").is_none()) {
+            let message = format!("`weight` in a {what} without `mix`, which executes all its flowops in order");
+            self.error(
+                Diagnostic::error(Code::UnknownAttribute, used.at, message)
+                    .help(format!("add `mix` to the {what}: then it executes one of them, drawn by weight")),
+            );
+        }
     }
 
     fn flowop(&mut self, node: &Node) -> Option<FlowopDef> {
@@ -417,7 +430,8 @@ pub(super) fn composite(b: &mut ModelBuilder<'_>, s: &CommandStatement<'_>) -> O
                 .help(format!("give it another name: `flowop {}` means that of the language", name.node)),
         );
     }
-    let flowops = s.node.children.iter().filter_map(|child| b.flowop(child)).collect();
+    let flowops: Vec<FlowopDef> = s.node.children.iter().filter_map(|child| b.flowop(child)).collect();
+    b.weights(&attrs, &flowops, "composite flowop");
     let def = CompositeDef { name, attrs, parameters, flowops, span: s.span };
     Some(CommandKind::DefineFlowop(Arc::new(def)))
 }
