@@ -293,7 +293,7 @@ impl Front for Console {
         self.report(&mut |report, out| report.end(document, out));
     }
 
-    fn run_started(&mut self, document: &Document, run: &Run, length: Option<Duration>) {
+    fn run_started(&mut self, document: &Document, run: &Run, length: Option<Duration>, time: &str) {
         self.progress.finish();
         if let Some(stream) = &mut self.stream {
             stream.start_run(document.runs.len() + 1);
@@ -307,7 +307,6 @@ impl Front for Console {
         let is_unknown = run.environment.mounts.is_empty() && bytes > 0 && run.engine != "null";
         let place =
             if is_unknown { "an unknown file system".to_owned() } else { describe_mounts(&run.environment.mounts) };
-        let time = length.map_or("without a time limit".to_owned(), |length| format!("for {} s", length.as_secs_f64()));
         notice(&format!(
             "running {time}: {}, {} on {place}, {}",
             count::count(run.processes, "process"),

@@ -55,8 +55,8 @@ pub trait Front {
     fn begin(&mut self, _document: &Document) {}
     /// Called at the end of a report, after the last run.
     fn end(&mut self, _document: &Document) {}
-    /// Called at the start of a run, with its entry so far and its planned length.
-    fn run_started(&mut self, _document: &Document, _run: &Run, _length: Option<Duration>) {}
+    /// Called at the start of a run, with its entry so far and its planned length, also in words.
+    fn run_started(&mut self, _document: &Document, _run: &Run, _length: Option<Duration>, _time: &str) {}
     /// Called at each interval of a run. The newest interval of the time series is the last one of `run.intervals`.
     /// `ranks`: the interval of all ranks, on rank 0 of a run of several.
     fn run_ticks(&mut self, _run: &Run, _tick: &Tick<'_>, _ranks: Option<&RanksInterval>) {}

@@ -21,7 +21,7 @@ use crate::exec::messages::MessageReader;
 use crate::fileset::FilesetSpec;
 use crate::os::kernel_threads::KernelThreads;
 use crate::os::{Clock, schedule};
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::result::ranks::RankRun;
 use crate::result::snapshot::Snapshot;
 use crate::result::{Digest, Run};
@@ -235,7 +235,7 @@ impl Runner {
                 return Ok(self.conclude(ready, running, run, end, &about.secrets, front));
             }
         };
-        front.run_started(&self.outputs.document, &run, length);
+        front.run_started(&self.outputs.document, &run, length, &plan::how_long(&ready.plan, length));
         if warmup != WarmupLength::NONE {
             match warmup::warm_up(self.settings.interval, warmup, length, &mut running, &mut run, &ready.plan) {
                 Ok(read) => kernel = read,
@@ -438,7 +438,7 @@ impl Runner {
         let run = self.new_run(&live.ready, &live.running, live.measuring.then_some(length), about);
         if live.measuring {
             live.requested = Some(live.requested.unwrap_or_default() + length);
-            front.run_started(&self.outputs.document, &run, Some(length));
+            front.run_started(&self.outputs.document, &run, Some(length), &format!("for {} s", length.as_secs_f64()));
             if live.reports.is_none() {
                 live.reports = self.rank_ticks(&live.ready.plan, &run);
             }

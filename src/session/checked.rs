@@ -4,6 +4,7 @@ use super::constants::is_same;
 use super::{BeforeRun, Extent, Front, Session, Settings, definitions_of, library};
 use crate::diag::{Diagnostic, Failure, Reason, has_errors};
 use crate::model::{self, Scope};
+use crate::plan;
 use crate::source::{FileId, SourceMap};
 use std::sync::Arc;
 
@@ -64,8 +65,16 @@ impl Session {
         let mut front = SilentFront::default();
         let defined = self.read_definitions(model, name, &mut front);
         let planned = defined.and_then(|()| self.plan(&mut front));
-        let checked = planned.and_then(|plan| self.refuse_endless_phases(&plan));
+        let mut never_ended = None;
+        let checked = planned.and_then(|plan| {
+            self.refuse_endless_phases(&plan)?;
+            if self.run_lengths(model).contains(&None) {
+                never_ended = plan::never_ended(&self.definitions, &plan);
+            }
+            Ok(())
+        });
         let mut found = front.found;
+        found.extend(never_ended);
         for reason in checked.err().into_iter().flat_map(|failure| failure.reasons) {
             if let Reason::Script(errors) = reason {
                 found.extend(errors.found);

@@ -79,6 +79,7 @@ fn codes_of_scripts() -> String {
         let when = match lint::TABLE.iter().find(|lint| lint.code == *c) {
             Some(lint) if lint.spoils => "`check`, and before a run",
             Some(_) => "`check`",
+            None if *c == Code::NeverEnds => "`check`",
             None => "",
         };
         vec![code(c.number()), c.title().to_owned(), when.to_owned()]

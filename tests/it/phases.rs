@@ -186,6 +186,41 @@ fn a_run_time_ends_a_phase_before_its_length() {
     assert!((seconds - 1.0).abs() < 1e-6, "{seconds}");
 }
 
+/// The first line of a run says how long it lasts: what its phases take, unless its own time is shorter.
+#[test]
+fn the_length_of_a_run_is_that_of_its_phases() {
+    let phase = |n: u32, time: &str| {
+        format!(
+            "define process name=p{n},phase={n}{time} {{ thread name=t {{ flowop delay name=d,value=0.01\nflowop finishoncount name=e,value=5 }} }}\n"
+        )
+    };
+    let both = format!("set mode quit alldone\n{}{}", phase(1, ",for=0.2"), phase(2, ",start=0.4,for=0.1"));
+    let open = format!("set mode quit alldone\n{}{}", phase(1, ",for=0.2"), phase(2, ""));
+    let one = format!("set mode quit alldone\n{}", phase(1, ",for=0.2"));
+    for (script, args, time) in [
+        (&both, &[][..], "for 0.5 s in 2 phases"),
+        (&both, &["--runtime", "0.3"], "for 0.3 s"),
+        (&both, &["--runtime", "60"], "for 0.5 s in 2 phases"),
+        (&open, &[], "without a time limit"),
+        (&one, &[], "for 0.2 s"),
+    ] {
+        let output = Wml::new().idle().file("x.wml", script).args(["x.wml"]).args(args).run().exits(0);
+        assert!(output.stderr.contains(&format!("running {time}: ")), "{}", output.shown());
+    }
+}
+
+#[test]
+fn a_run_that_nothing_ends_says_so() {
+    let script = "set mode quit alldone\ndefine file name=f,path=$dir,size=64k,prealloc\n\
+        define process name=p { thread name=t { flowop read name=read,filename=f,iosize=4k } }\n";
+    let mut running = Wml::new().file("x.wml", script).args(["x.wml"]).alone().start();
+    running.wait_until_reading();
+    running.signal(rustix::process::Signal::INT);
+    let output = running.wait().exits(130);
+    let told = "running without a time limit, and nothing else ends it: ";
+    assert!(output.stderr.contains(told), "{}", output.shown());
+}
+
 /// A single phase with a start is measured from there, and one with a length ends the run.
 #[test]
 fn a_single_phase_may_have_a_start_and_a_length() {

@@ -2,6 +2,7 @@
 //! the shares of its mixes, and what ends it. The compiled program is printed by `dump`.
 
 use super::dump::{are_instances, directories, files, flags, rounded, totals};
+use super::length::{endless, ends_thread_only};
 use super::phases::{EndCause, definitions_of_phases, ends};
 use super::{FlowopInfo, Pace, Plan, PlanStep, Process, Thread};
 use crate::disk::Fileset;
@@ -411,20 +412,11 @@ impl OutlineLines {
                 self.line(0, &format!("{n} runs, for {}{more}", shown.collect::<Vec<_>>().join(", ")));
             }
         }
-        let endless = runs().find(|(_, end)| **end == EndCause::Nothing);
-        let needs_all = plan.mode == QuitMode::AllDone || runs().all(|(_, end)| *end == EndCause::Nothing);
-        if let (Some(((process, thread), _)), true) =
-            (endless, all_begin && lengths.contains(&None) && needs_all && !counts)
-        {
+        if let Some((process, thread)) = endless(plan, ends).filter(|_| all_begin && lengths.contains(&None)) {
             let name = full_name(process, thread);
             self.line(0, &format!("! nothing ends {name}, and so nothing ends the run; `--runtime` does"));
         }
     }
-}
-
-/// True if a count ends only its thread, not the run.
-fn ends_thread_only(plan: &Plan, process: &Process) -> bool {
-    plan.mode == QuitMode::AllDone && !process.dialect.semantics().finish_ends_run
 }
 
 /// The names of a process and its thread definition.

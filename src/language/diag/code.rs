@@ -444,6 +444,13 @@ codes! {
          1,048,576 seconds, twelve days. Filebench accepts it and so does wmlrun.\n\n\
          Example: `run 1m`, `for=1k`, or `value=1k` of a `delay`.\n\n\
          What to do: write the seconds, such as `60`.";
+    NeverEnds = "W0430", "a run that nothing ends",
+        "With `set mode quit alldone` or `firstdone` a run lasts until threads end, and a\n\
+         thread of the script does not end by itself: the run goes on until a signal\n\
+         stops it.\n\n\
+         Example: `set mode quit alldone`, and a thread that only reads.\n\n\
+         What to do: give the process `for=60`, or the thread a `finishoncount`, or run\n\
+         the script with `--runtime 60`.";
     Internal = "E9999", "an internal error of wmlrun",
         "wmlrun has failed in a way that should not be possible. The script is not the\n\
          cause.\n\n\
