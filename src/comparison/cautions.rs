@@ -79,6 +79,7 @@ fn of_code(code: &str) -> Option<(&'static str, Usability)> {
     Some(match code {
         "exhausted" => ("threads ended early because no file was left for them", Usability::Unusable),
         "waited_to_the_end" => ("threads waited to the end and did nothing", Usability::Unusable),
+        "phase_not_complete" => ("phases were cut short", Usability::WithCaution),
         "phase_not_started" => ("phases did not start", Usability::Unusable),
         "ended_in_warmup" => ("the run ended in its warm-up", Usability::Unusable),
         "no_operations" => ("nothing was done", Usability::Unusable),

@@ -163,6 +163,7 @@ pub(crate) fn fill(
     ready.cache.conclude(run, plan, &ready.sets, seed, threads);
     run.warnings.extend(interruption_notes(running));
     run.warnings.extend(thread_notes(plan, running, &waited.ended, &run.flowops));
+    run.warnings.extend(phase_notes(plan, &waited.ended, &run.phases));
     end(run, ready, &waited.ended)
 }
 
@@ -446,6 +447,19 @@ fn thread_notes(plan: &Plan, running: &Running, ended: &Ended, figures: &[Flowop
         }
     }
     notes
+}
+
+/// Returns notes on phases that the time of the run has cut short.
+fn phase_notes(plan: &Plan, ended: &Ended, phases: &[PhaseResult]) -> Vec<Note> {
+    let cut = phases.iter().filter(|phase| *ended == Ended::Time && phase.start_seconds.is_some() && !phase.complete);
+    let note = |phase: &PhaseResult| {
+        let own = plan.processes.iter().filter(|process| u64::from(process.phase) == phase.number);
+        let length = own.filter_map(|process| process.times.length).find(|length| !length.is_zero())?;
+        let (done, length) = (duration::seconds(phase.seconds), duration::seconds(length.as_secs_f64()));
+        let message = format!("phase {} was not complete: the run ended after {done} of its {length}", phase.number);
+        Some(NoteCode::PhaseNotComplete.note(message))
+    };
+    cut.filter_map(note).collect()
 }
 
 /// Returns notes on time in which the program was stopped, and on free space that could not be checked.

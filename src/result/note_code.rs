@@ -11,6 +11,7 @@ wml_text::named! {
         Exhausted = "exhausted",
             "threads ended early, because a flowop found no usable file and is not declared to (`maystarve`)";
         WaitedToTheEnd = "waited_to_the_end", "threads waited in a flowop to the end of the run and never passed it";
+        PhaseNotComplete = "phase_not_complete", "the run ended before the time of a phase (`for=`) was over";
         EndedInWarmup = "ended_in_warmup", "the run ended during the warm-up; the figures cover the warm-up";
         WarmupNotSteady = "warmup_not_steady",
             "the rate was not steady at the time limit of the warm-up (`--warmup auto`)";
@@ -31,7 +32,7 @@ wml_text::named! {
 impl NoteCode {
     /// True if threads did not do what the script asks for.
     pub const fn is_unfulfilled(self) -> bool {
-        matches!(self, Self::Exhausted | Self::WaitedToTheEnd | Self::EndedInWarmup)
+        matches!(self, Self::Exhausted | Self::WaitedToTheEnd | Self::PhaseNotComplete | Self::EndedInWarmup)
     }
 
     /// Returns the code of a note, if it is one of these.

@@ -21,8 +21,8 @@ pub enum WarningKind {
 #[rustfmt::skip]
 const ORDER: [(WarningKind, &[&str]); 4] = [
     (WarningKind::Wrong, &["not_mounted", "exhausted", "waited_to_the_end", "ended_in_warmup", "unstable", "errors",
-        "not_complete", "no_operations", "phase_not_started", "phase_late", "other_cache_state", "ranks_overlap",
-        "late_ops", "starved"]),
+        "not_complete", "no_operations", "phase_not_started", "phase_not_complete", "phase_late", "other_cache_state",
+        "ranks_overlap", "late_ops", "starved"]),
     (WarningKind::Disturbed, &["stopped", "stalled", "processor_bound", "shared_devices", "not_quiesced",
         "wakeup_latency", "unsteady", "not_steady"]),
     (WarningKind::Cache, &["memory_file_system", "fits_in_memory", "cache_unknown", "warmed_up", "not_looked_at"]),

@@ -184,6 +184,9 @@ fn a_run_time_ends_a_phase_before_its_length() {
     assert_eq!(run["ended_by"], "time", "{}", output.shown());
     let seconds = phases(&run)[0].2;
     assert!((seconds - 1.0).abs() < 1e-6, "{seconds}");
+    let cut = "phase 1 was not complete: the run ended after 1.0 s of its 600 s";
+    assert_eq!(warned(&run, "phase_not_complete"), [cut], "{}", output.shown());
+    assert!(output.stdout.contains("warning[phase_not_complete]"), "{}", output.shown());
 }
 
 /// The first line of a run says how long it lasts: what its phases take, unless its own time is shorter.
