@@ -451,6 +451,14 @@ codes! {
          Example: `set mode quit alldone`, and a thread that only reads.\n\n\
          What to do: give the process `for=60`, or the thread a `finishoncount`, or run\n\
          the script with `--runtime 60`.";
+    LimitsProcess = "W0431", "a limit that other threads of the process count towards",
+        "`bwlimit`, `iopslimit` and `opslimit` without `target=` count the operations of\n\
+         all threads of their process, as in Filebench. The thread with the limiter\n\
+         waits for the work of the others too.\n\n\
+         Example: a scrubber with `flowop bwlimit name=limit` beside the threads of a\n\
+         server in one process.\n\n\
+         What to do: name the flowop that is limited, such as `target=read`, or give the\n\
+         other threads a process of their own.";
     Internal = "E9999", "an internal error of wmlrun",
         "wmlrun has failed in a way that should not be possible. The script is not the\n\
          cause.\n\n\

@@ -53,6 +53,7 @@ pub const TABLE: &[Lint] = &[
     Lint { code: Code::EmptyFile, spoils: true, find: empty::reads },
     Lint { code: Code::SlotUse, spoils: true, find: slots::misused },
     Lint { code: Code::RateTooHigh, spoils: true, find: rates::too_high },
+    Lint { code: Code::LimitsProcess, spoils: false, find: rates::of_process },
     Lint { code: Code::RunsShell, spoils: false, find: shell::commands },
     Lint { code: Code::WritesFile, spoils: false, find: shell::writes },
 ];

@@ -1,10 +1,15 @@
-//! Warns of rates that are impossible because of the delays of a loop.
+//! Warns of rates that are impossible because of the delays of a loop, and of limiters without `target=` in a process
+//! with I/O of other threads, which they limit too.
 
 use super::{Subject, Use};
 use crate::diag::{Code, Diagnostic};
 use crate::model::{Attrs, CommandKind, ModelValue, ProcessDef, ThreadDef, eval, eval_exact};
 use crate::spec::Role;
 use wml_text::count::count;
+
+const LIMITERS: [&str; 3] = ["bwlimit", "iopslimit", "opslimit"];
+/// How many threads a warning names.
+const MOST_NAMED: usize = 3;
 
 pub(super) fn too_high(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (process, thread) in subject.threads() {
@@ -88,5 +93,35 @@ fn events(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             )
             .help("lower the rate, start more threads, or leave the `delay` out"),
         );
+    }
+}
+
+pub(super) fn of_process(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    for process in &subject.processes {
+        let bodies: Vec<_> = process.threads.iter().map(|thread| (thread, subject.body(thread))).collect();
+        let has_io = |thread: &ThreadDef| {
+            let body = bodies.iter().find(|(other, _)| std::ptr::eq(*other, thread));
+            body.is_some_and(|(_, uses)| uses.iter().any(|u| u.flowop.spec.is_some_and(|spec| spec.class.is_io())))
+        };
+        for (thread, uses) in &bodies {
+            let limiters = uses.iter().filter(|used| LIMITERS.contains(&used.kind()) && !used.has("target"));
+            let others = process.threads.iter().filter(|other| !std::ptr::eq(*other, *thread) && has_io(other));
+            let names: Vec<String> = others
+                .filter_map(|other| super::text(&other.attrs, "name", &subject.scope))
+                .map(|name| format!("`{name}`"))
+                .collect();
+            for used in limiters.filter(|_| !names.is_empty()) {
+                let more = if names.len() > MOST_NAMED { ", …" } else { "" };
+                let shown = names[..names.len().min(MOST_NAMED)].join(", ");
+                let message = format!(
+                    "`{}` counts the operations of the whole process, those of {shown}{more} too",
+                    used.label()
+                );
+                found.push(
+                    Diagnostic::warning(Code::LimitsProcess, used.flowop.span, message)
+                        .help("`target=FLOWOP` limits that flowop only"),
+                );
+            }
+        }
     }
 }
