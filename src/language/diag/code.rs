@@ -459,6 +459,13 @@ codes! {
          server in one process.\n\n\
          What to do: name the flowop that is limited, such as `target=read`, or give the\n\
          other threads a process of their own.";
+    ItemsOfFiles = "W0432", "a Zipf distribution over another number than that of the files",
+        "`indexed=` takes the number that the random variable draws modulo the number of\n\
+         files. With more `items=` than files, unpopular items fall on popular files; with\n\
+         fewer, the other files are never picked. Without `items=` they are 1000.\n\n\
+         Example: `indexed=randvar(type=zipf)` on a file set with `entries=200`.\n\n\
+         What to do: set the number once, with `set $nfiles = 200`, and write\n\
+         `items=$nfiles` and `entries=$nfiles`.";
     Internal = "E9999", "an internal error of wmlrun",
         "wmlrun has failed in a way that should not be possible. The script is not the\n\
          cause.\n\n\

@@ -54,6 +54,7 @@ pub const TABLE: &[Lint] = &[
     Lint { code: Code::SlotUse, spoils: true, find: slots::misused },
     Lint { code: Code::RateTooHigh, spoils: true, find: rates::too_high },
     Lint { code: Code::LimitsProcess, spoils: false, find: rates::of_process },
+    Lint { code: Code::ItemsOfFiles, spoils: false, find: sizes::items },
     Lint { code: Code::RunsShell, spoils: false, find: shell::commands },
     Lint { code: Code::WritesFile, spoils: false, find: shell::writes },
 ];
