@@ -3,7 +3,7 @@
 //! A request is an iteration of a thread. Its response times are those of the last step that every request passes, or of
 //! the `measure=` of the thread; where requests take several ways, only a `measure=` tells.
 
-use crate::result::{FlowopResult, Latency, Run, ThreadRequests};
+use crate::result::{FlowopResult, Latency, MEASURE, Run, ThreadRequests};
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::latency;
 use crate::util::printable;
@@ -11,8 +11,6 @@ use crate::util::table::{Align, Table};
 use crate::util::wrap::fill;
 use std::collections::HashMap;
 
-/// The kind of the rows of `measure=`.
-const MEASURE: &str = "measure";
 /// The largest difference of the rates of a step and of the requests that pass it: some are in flight at the end.
 const MAX_DIFFERENCE: f64 = 0.02;
 /// The longest name of a flowop or of requests in a table; longer ones lose their middle.

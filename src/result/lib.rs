@@ -48,6 +48,9 @@ use std::collections::BTreeMap;
 /// Name and version of the format. A reader rejects another name. Fields may be added without a new version.
 pub const SCHEMA: &str = "wmlrun.result/1";
 
+/// The kind of the rows of `measure=`.
+pub const MEASURE: &str = "measure";
+
 /// The result of one invocation of the program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -7,8 +7,8 @@ use super::filesets::{MAX_WRITTEN_BY_OTHERS, MIN_READ_BY_OTHERS, MIN_WRITTEN_BY_
 use super::ranks::{MIN_COVERED, Overlap, overlap};
 use super::warnings::{MAX_OTHERS, Warning, mount_among};
 use super::{
-    CacheState, DeviceBytes, Document, FilesetResult, HostResult, Interval, MIN_BEYOND, Note, NoteCode, Run, RunState,
-    Verdict,
+    CacheState, DeviceBytes, Document, FilesetResult, FlowopResult, HostResult, Interval, MEASURE, MIN_BEYOND, Note,
+    NoteCode, Run, RunState, Verdict,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use wml_os::proc::DescriptorTable;
@@ -60,7 +60,7 @@ impl Warning {
             Self::ShortRun { .. } => format!("a complete run measured less than {MIN_SECONDS:.0} s"),
             Self::FewOperations { .. } => format!("the run has fewer than {} I/O operations", count::grouped(MIN_OPS)),
             Self::FewForPercentiles { .. } => {
-                format!("an I/O flowop has fewer than {} operations", count::grouped(MIN_OPS_FOR_P99))
+                format!("an I/O flowop or a `measure=` has fewer than {} operations", count::grouped(MIN_OPS_FOR_P99))
             }
             Self::MemoryFileSystem { .. } => "a file set is on a file system in memory, such as tmpfs".to_owned(),
             Self::FitsInMemory { .. } => format!(
@@ -202,12 +202,12 @@ fn is_unfulfilled(note: &Note) -> bool {
 
 /// Finds warnings about runs with too few operations or too little time.
 fn check_amount(run: &Run, found: &mut Vec<Warning>) {
-    let few: Vec<String> = run
-        .flowops
-        .iter()
-        .filter(|f| f.class.is_io() && (1..MIN_OPS_FOR_P99).contains(&f.ops))
-        .map(|f| f.name.clone())
-        .collect();
+    let names = |is_asked: fn(&FlowopResult) -> bool| {
+        let few = run.flowops.iter().filter(move |f| is_asked(f) && (1..MIN_OPS_FOR_P99).contains(&f.ops));
+        few.map(|f| f.name.clone())
+    };
+    // The requests are what the user has asked for.
+    let few: Vec<String> = names(|f| f.kind == MEASURE).chain(names(|f| f.class.is_io())).collect();
     match run.summary.ops {
         0 => found.push(Warning::NoOperations { others: run.flowops.iter().map(|f| f.ops).sum() }),
         ops if ops < MIN_OPS => found.push(Warning::FewOperations { ops }),

@@ -5,8 +5,8 @@
 use super::{CODES, Warning, note, of};
 use crate::fixture::fixture;
 use crate::{
-    BeforeAfter, CacheState, DeviceBytes, Document, Note, OpenLoop, PhaseResult, RankResult, RunState, Steadiness,
-    Verdict,
+    BeforeAfter, CacheState, DeviceBytes, Document, FlowopClass, FlowopResult, MEASURE, Note, OpenLoop, PhaseResult,
+    RankResult, RunState, Steadiness, Verdict,
 };
 
 /// Returns the fixture without what causes a warning: errors, and a flowop with too few operations for its p99.
@@ -162,6 +162,28 @@ fn each_cause_has_its_warning() {
     seen.dedup();
     assert_eq!(seen, CODES, "each warning has a test, in the order of the codes");
     insta::assert_snapshot!("warnings", texts);
+}
+
+/// The requests are named before the steps that they consist of.
+#[test]
+fn the_warning_about_p99_names_requests_first() {
+    let mut document = sound();
+    let like = document.runs[0].flowops[1].clone();
+    let row = |name: &str, kind: &str, class| FlowopResult {
+        name: name.into(),
+        kind: kind.into(),
+        class,
+        ops: 500,
+        ..like.clone()
+    };
+    document.runs[0].flowops[1].ops = 500;
+    document.runs[0].flowops.push(row("view", MEASURE, FlowopClass::Other));
+    document.runs[0].flowops.push(row("wait", "delay", FlowopClass::Other));
+    let named = of(&document, &document.runs[0]).into_iter().find_map(|warning| match warning {
+        Warning::FewForPercentiles { flowops } => Some(flowops),
+        _ => None,
+    });
+    assert_eq!(named, Some(vec!["view".to_owned(), like.name]));
 }
 
 /// A report shows `-` for the p99 of a flowop if, and only if, the warning names it.
