@@ -248,7 +248,7 @@ pub(super) enum CliCommand {
         #[arg(long, value_name = "FORMAT", value_parser = export_parser())]
         format: Option<ExportFormat>,
         /// Print the whole report as text
-        #[arg(long, short, conflicts_with_all = ["format", "pictures"])]
+        #[arg(long, short, conflicts_with = "pictures")]
         verbose: bool,
         /// The figures of experiments, instead of those that they were started with, separated by commas; `wmlrun list
         /// metrics` lists them

@@ -49,6 +49,16 @@ pub(super) enum ExportFormat {
     Experiment(&'static ComparisonFormat),
 }
 
+impl ExportFormat {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Page => PAGE_FORMAT.0,
+            Self::Report(format) => format.name(),
+            Self::Experiment(format) => format.name,
+        }
+    }
+}
+
 /// The name and the description of the format of pages.
 pub(super) const PAGE_FORMAT: (&str, &str) = ("html", "a page with pictures and tables");
 

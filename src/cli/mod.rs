@@ -166,7 +166,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::Experiment(args) => experiment_file::experiment(&args),
             CliCommand::Sweep(args) => curves::sweep(&args),
             CliCommand::Report { paths, output, format, verbose, metrics, beside, title, pictures, force } => {
-                let format = pages::wanted_format(&paths, format, verbose, output.is_some() || pictures.is_some());
+                let format = pages::wanted_format(&paths, format, verbose, output.is_some() || pictures.is_some())?;
                 let paths = paths.iter().map(|path| last_results::resolved(path)).collect::<Result<Vec<_>, _>>()?;
                 let metrics = (&metrics[..], beside.as_deref());
                 pages::report(&paths, metrics, &pages::PageOutputs { output, title, pictures, force }, format)

@@ -50,9 +50,13 @@ pub(super) fn wanted_format(
     given: Option<ExportFormat>,
     verbose: bool,
     to_files: bool,
-) -> ExportFormat {
+) -> Result<ExportFormat, Failure> {
     let are_last = paths.iter().all(|path| is_last(path));
-    match given {
+    Ok(match given {
+        Some(format) if verbose && format.name() != "text" => {
+            let text = format!("`--format {}` cannot be used with `--verbose`", format.name());
+            return Err(Failure::wrong(text, "omit one of them: `--verbose` is the whole report as text"));
+        }
         Some(format) => format,
         None if verbose => ExportFormat::Report(&Text { per_host: false }),
         None if !to_files && (are_last || std::io::stdout().is_terminal()) => {
@@ -62,7 +66,7 @@ pub(super) fn wanted_format(
             ExportFormat::Report(&ScreenReport { size: report_size, per_host: false })
         }
         None => ExportFormat::Page,
-    }
+    })
 }
 
 /// Writes the results at `paths` as a page or in another format, and their pictures. `metrics` replaces those of
@@ -107,11 +111,7 @@ pub(super) fn report(
         ResultSource::Experiment { recorded, .. } => recorded.experiment.kind() == ExperimentKind::Sweep,
         _ => false,
     };
-    let of_curve = match format {
-        ExportFormat::Page => None,
-        ExportFormat::Report(format) => Some(format.name()),
-        ExportFormat::Experiment(format) => Some(format.name),
-    };
+    let of_curve = (!is_page).then(|| format.name());
     if let (Some(name), false, true) = (of_curve, metrics.is_empty(), sources.iter().all(is_curve)) {
         let text = format!("`--metric` has no effect: a load curve as `{name}` has rates and response times");
         return Err(Failure::wrong(text, "omit `--metric`; a page of the curve shows the metric"));

@@ -100,6 +100,7 @@ fn report_last_is_the_report_of_the_last_run() {
     let file = home.last().join("00000002.json");
     assert_eq!(home.shown(&format!("report {} -v", file.display()), 0), whole);
     assert_eq!(home.shown(&format!("report {} --format text", file.display()), 0), whole);
+    assert_eq!(home.shown(&format!("report {} --format text -v", file.display()), 0), whole);
     assert!(home.shown("report last -v --format csv", 2).contains("cannot be used with"));
     // To a file it is a page, as any other.
     home.shown("report last -o page.html", 0);
