@@ -281,7 +281,7 @@ pub(super) fn statements_of(session: &Session, front: &mut dyn Front) -> Vec<Str
         1 => String::new(),
         other => format!(" --layout-seed {other}"),
     };
-    let _ = writeln!(head, "# `wmlrun --seed {seed}{layout} FILE` reproduces the session.");
+    let _ = writeln!(head, "# `wmlrun --seed {seed}{layout} FILE` runs it with the seed of the session.");
     let _ = writeln!(head, "#\n# dialect: {dialect}\n");
     let mut out = vec![head];
     if session.options.mode != model::QuitMode::default() {
