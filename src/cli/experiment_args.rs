@@ -307,6 +307,13 @@ pub(super) struct FileArgs {
     /// full size are printed first. Run times that the command line gives stay
     #[arg(long, value_name = "F", value_parser = scale)]
     pub(super) scale: Option<f64>,
+    /// Make all runs on this side too, a name and options such as `'ext4=--dir /mnt/ext4'`, and make the sides the columns of
+    /// the tables, with the best of each line. To be given for each side
+    #[arg(long, value_name = "NAME=OPTIONS")]
+    pub(super) side: Vec<String>,
+    /// Sides with which the others are compared, separated by commas: a table of the improvement over each of them
+    #[arg(long, value_name = "SIDE", value_delimiter = ',', requires = "side")]
+    pub(super) over: Vec<String>,
     /// Print a unit of systemd that continues the experiment in this results folder, of any command, after each start of
     /// the machine; install nothing
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = EXPERIMENT)]

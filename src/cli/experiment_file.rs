@@ -128,6 +128,7 @@ impl Planned {
         let mut map = SourceMap::new();
         let id = map.add(&found.name, &found.text);
         let mut file = read_file(&map, id).map_err(|errors| Failure::in_script(Status::Script, &map, errors))?;
+        file.add_sides(&mut map, &args.side, &args.over)?;
         if let Some(repeats) = args.repeats {
             (file.repeats, file.until_ci) = (repeats, precision(repeats, file.until_ci));
         }

@@ -4,8 +4,8 @@ use super::findings::{Finding, findings};
 use super::numbers::with_direction;
 use super::sweep::sweep;
 use super::{
-    Caution, FactorEffects, ImprovementForm, LevelTests, Pivot, Published, Sweep, Variation, cautions, conditions,
-    notes, unlike,
+    Caution, DrawRule, FactorEffects, ImprovementForm, LevelTests, Pivot, Published, Sweep, Variation, cautions,
+    conditions, notes, unlike,
 };
 use crate::analysis::{Estimate, PrecisionRule, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation};
@@ -56,6 +56,12 @@ pub struct Factorial {
     /// Published figures that are shown beside those of the cells.
     #[serde(skip)]
     pub beside: Option<Box<Published>>,
+    /// The peaks of several curves over the levels of the factor in `columns`.
+    #[serde(skip)]
+    pub peaks: Option<Box<Pivot>>,
+    /// Whether the lines of the tables are the metrics.
+    #[serde(skip)]
+    pub lines_are_metrics: bool,
     /// Notes on the validity of the runs.
     pub notes: Vec<String>,
     /// What the factors change in the first metric, in sentences without their full stop.
@@ -148,6 +154,12 @@ pub struct FactorialTables {
     /// The form of the improvements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub improvement: Option<ImprovementForm>,
+    /// Whether the lines of the tables of columns are the metrics.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lines_are_metrics: bool,
+    /// Which lines are draws.
+    #[serde(default, skip_serializing_if = "DrawRule::is_default")]
+    pub draw: DrawRule,
     /// The factor whose levels are tested against its first level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub study: Option<String>,
@@ -165,7 +177,8 @@ pub struct FactorialTables {
 impl FactorialTables {
     /// True if no table is requested that takes the place of the effects.
     pub(crate) fn is_empty(&self) -> bool {
-        *self == Self { variation: self.variation, ..Self::default() }
+        let Self { lines_are_metrics, draw, variation, .. } = *self;
+        *self == Self { lines_are_metrics, draw, variation, ..Self::default() }
     }
 }
 
@@ -251,6 +264,8 @@ impl FactorialDesign<'_> {
             |(n, metric): (usize, &Metric)| FactorEffects::of(metric, n, &names, self.factors, &found, self.in_blocks);
         let effects = self.metrics.iter().enumerate().map(effects).filter(|found| !found.effects.is_empty()).collect();
         let of_runs = if self.tables.curve.is_some() { cautions::of_curve } else { cautions::of_runs };
+        let curves = self.tables.curve.as_ref().map_or_else(Vec::new, |factor| self.curves(factor, cells));
+        let peaks = self.tables.columns.as_ref().filter(|_| !curves.is_empty());
         let mut result = Factorial {
             schema: "wmlrun.factorial/1".to_owned(),
             name: self.name.to_owned(),
@@ -263,12 +278,14 @@ impl FactorialDesign<'_> {
             effects,
             pivots: self.tables.columns.as_ref().map_or_else(Vec::new, pivot),
             tests: self.tables.study.as_ref().map_or_else(Vec::new, tests),
-            curves: self.tables.curve.as_ref().map_or_else(Vec::new, |factor| self.curves(factor, cells)),
             variation: (0..self.metrics.len())
                 .filter(|_| self.tables.variation)
                 .filter_map(|n| Variation::of(n, self.factors, &found, &sides))
                 .collect(),
             beside: None,
+            peaks: peaks.and_then(|factor| self.peaks(&curves, factor)).map(Box::new),
+            curves,
+            lines_are_metrics: self.tables.lines_are_metrics,
             is_interrupted: false,
             ended_by: String::new(),
             findings: self.findings(&found, &sides),
@@ -376,6 +393,13 @@ impl FactorialDesign<'_> {
             space_before: mean("space.before"),
             space_after: mean("space.after"),
         }
+    }
+
+    /// Compares the peaks of the curves over the levels of a factor.
+    fn peaks(&self, curves: &[Sweep], factor: &str) -> Option<Pivot> {
+        let is_other = |factor: &&FactorLevels| self.tables.curve.as_ref() != Some(&factor.name);
+        let factors: Vec<FactorLevels> = self.factors.iter().filter(is_other).cloned().collect();
+        Pivot::of_peaks(curves, &factors, factor, self.tables)
     }
 
     /// Computes the load curve over the levels of a factor for each combination of the levels of the others.

@@ -6,6 +6,7 @@ use super::numbers::{dash, figure, half_width, interval_text, percent};
 use super::phrases::ended;
 use super::repeats_sheet::state_name;
 use super::repeats_sheet::tone;
+use super::sweep_sheet::curves_beside;
 use super::{Caution, CellMetric, Factorial, FactorialCell, LevelTests, Pivot, Variation, cautions};
 use crate::analysis::{PrecisionRule, RepeatState};
 use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Usability};
@@ -194,6 +195,21 @@ fn doubts(result: &Factorial) -> Vec<Caution> {
     found
 }
 
+impl Factorial {
+    /// The tables over the levels of the factor in `columns`, with load curves side by side and their peaks.
+    fn column_tables(&self) -> Vec<SheetTable> {
+        let mut tables: Vec<SheetTable> = match self.lines_are_metrics {
+            true => Pivot::tables_by_metric(&self.pivots),
+            false => self.pivots.iter().flat_map(Pivot::tables).collect(),
+        };
+        if let Some(peaks) = &self.peaks {
+            tables.extend(curves_beside(&self.curves));
+            tables.extend(peaks.tables());
+        }
+        tables
+    }
+}
+
 impl ResultDocument for Factorial {
     fn sheet(&self) -> Sheet {
         let mut table = cells(self);
@@ -208,7 +224,7 @@ impl ResultDocument for Factorial {
         blocks.push(SheetBlock::Table(table));
         blocks.extend(SheetBlock::messages(NoteLabel::Warning, &self.failures()));
         blocks.extend(self.effects.iter().map(|effects| SheetBlock::Table(effects.table())));
-        blocks.extend(self.pivots.iter().flat_map(Pivot::tables).map(SheetBlock::Table));
+        blocks.extend(self.column_tables().into_iter().map(SheetBlock::Table));
         blocks.extend(self.tests.iter().flat_map(LevelTests::tables).map(SheetBlock::Table));
         blocks.extend(self.beside.iter().filter_map(|of| of.table(self)).map(SheetBlock::Table));
         blocks.extend(self.variation.iter().map(Variation::table).map(SheetBlock::Table));

@@ -61,7 +61,7 @@ pub use improvement::{Improvement, ImprovementForm};
 pub use level_tests::{LevelTests, TestedLevel};
 pub use notes::{disturbed_note, outlying};
 pub use numbers::{confidence, figure, interval_text, percent, probability, ratio, with_direction, with_level};
-pub use pivot::{Pivot, PivotRow};
+pub use pivot::{DrawRule, Pivot, PivotRow};
 pub use repeats::{RepeatedMetric, Repeats, repeats};
 pub use steps::TestedStep;
 pub use study_document::StudyDocument;

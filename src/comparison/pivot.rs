@@ -4,7 +4,7 @@
 use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups, common_blocks};
 use super::improvement::improvements;
 use super::numbers::figure;
-use super::{FactorialCell, FactorialDesign, Improvement, ImprovementForm};
+use super::{FactorLevels, FactorialCell, FactorialDesign, FactorialTables, Improvement, ImprovementForm, Sweep};
 use crate::analysis::{
     DRAW, Direction, Estimate, TestOutcome, TestWinner, Wins, WonTests, outcome, paired_ratio, positions,
     ratio_in_order, welch_ratio, wins,
@@ -12,7 +12,7 @@ use crate::analysis::{
 use crate::import::Metric;
 use crate::sheet::{SheetColumn, SheetTable};
 use crate::util::count::{exact, fixed};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The table of a metric over the levels of a factor.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -37,6 +37,62 @@ pub struct Pivot {
     /// The form of the improvements.
     #[serde(skip)]
     pub form: ImprovementForm,
+    /// Which lines are draws.
+    #[serde(skip)]
+    pub draw: DrawRule,
+}
+
+/// Which lines of a table are draws.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DrawRule {
+    /// A factor below 1.05.
+    #[default]
+    Factor,
+    /// Figures that are equal as printed.
+    Printed,
+}
+
+impl DrawRule {
+    /// What it says in a file.
+    pub const PRINTED: &str = "printed";
+
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The outcome of the comparison of two figures of a metric.
+    fn outcome(self, a: f64, b: f64, metric: &str, direction: Direction) -> Option<TestOutcome> {
+        let found = outcome(a, b, direction)?;
+        let winner = match self {
+            Self::Factor => found.winner,
+            Self::Printed if figure(metric, a) == figure(metric, b) => TestWinner::Draw,
+            Self::Printed if (a > b) == (direction == Direction::HigherIsBetter) => TestWinner::A,
+            Self::Printed => TestWinner::B,
+        };
+        Some(TestOutcome { winner, ..found })
+    }
+
+    /// Returns the outcome that the interval of a ratio shows, or `None` if it shows none.
+    fn shown_by(self, ratio: Estimate, direction: Direction) -> Option<TestWinner> {
+        let ratio = direction.goodness(ratio);
+        match () {
+            () if self == Self::Factor && ratio.low > 1.0 / DRAW && ratio.high < DRAW => Some(TestWinner::Draw),
+            () if ratio.low > 1.0 => Some(TestWinner::B),
+            () if ratio.high < 1.0 => Some(TestWinner::A),
+            () => None,
+        }
+    }
+}
+
+/// How the lines of a table are compared.
+pub(super) struct PivotMethod<'a> {
+    pub(super) columns: &'a [String],
+    /// The reference columns.
+    pub(super) over: &'a [String],
+    pub(super) metric: &'a str,
+    pub(super) direction: Direction,
+    pub(super) draw: DrawRule,
 }
 
 /// A line of a table.
@@ -72,34 +128,31 @@ pub struct BestLevel {
     pub second: String,
     /// The ratio of the greater to the smaller of both values, at least 1. It is a draw below 1.05.
     pub factor: f64,
-}
-
-impl BestLevel {
-    fn is_draw(&self) -> bool {
-        self.factor < DRAW
-    }
+    #[serde(skip)]
+    is_draw: bool,
 }
 
 impl PivotRow {
     /// A line with these values, without its levels. `ratio` returns the ratio of the runs of the second column to those of
     /// the first; without it no outcome is marked as possible chance.
     pub(super) fn of(
-        columns: &[String],
-        over: &[String],
+        &PivotMethod { columns, over, metric, direction, draw }: &PivotMethod<'_>,
         values: Vec<Option<f64>>,
-        direction: Direction,
         ratio: Option<&dyn Fn([usize; 2]) -> Option<Estimate>>,
     ) -> Self {
         let may_be_chance = |pair: [usize; 2], winner: TestWinner| {
-            ratio.is_some_and(|ratio| ratio(pair).and_then(|found| winner_of(found, direction)) != Some(winner))
+            let is_equal = draw == DrawRule::Printed && winner == TestWinner::Draw;
+            let shows = |found| draw.shown_by(found, direction) == Some(winner);
+            !is_equal && ratio.is_some_and(|ratio| !ratio(pair).is_some_and(shows))
         };
+        let outcome = |a: f64, b: f64| draw.outcome(a, b, metric, direction);
         let improvements = improvements(columns, over, &values, direction, ratio);
         if let [a, b] = values[..] {
-            let outcome = a.zip(b).and_then(|(a, b)| outcome(a, b, direction));
+            let outcome = a.zip(b).and_then(|(a, b)| outcome(a, b));
             let may_be_chance = outcome.is_some_and(|found| may_be_chance([0, 1], found.winner));
             return Self { values, outcome, may_be_chance, improvements, ..Self::default() };
         }
-        let found = best_two(&values, direction);
+        let found = best_two(&values, direction, &outcome);
         // The third level may vary more than the second, and so differ less from the best.
         let others = |best: usize| (0..values.len()).filter(move |level| *level != best);
         let may_be_chance = found.is_some_and(|([best, second], found)| {
@@ -107,10 +160,11 @@ impl PivotRow {
             let mut compared = compared.filter(|other| found.winner != TestWinner::Draw || *other == second);
             compared.any(|other| may_be_chance([best, other], found.winner))
         });
-        let best = found.map(|([best, second], TestOutcome { factor, .. })| BestLevel {
+        let best = found.map(|([best, second], TestOutcome { factor, winner })| BestLevel {
             level: columns[best].clone(),
             second: columns[second].clone(),
             factor,
+            is_draw: winner == TestWinner::Draw,
         });
         Self { values, best, may_be_chance, improvements, ..Self::default() }
     }
@@ -140,23 +194,50 @@ impl Pivot {
             let direction = name.parse().unwrap_or_else(|_| metric.clone()).direction();
             let runs = |level: usize| of_cell(&group.cells[level]).map_or(&[][..], |cell| &cell.values);
             let ratio = |pair: [usize; 2]| run_ratio(pair.map(runs), in_blocks);
-            PivotRow {
-                levels: group.others.iter().map(|(_, level)| (*level).to_owned()).collect(),
-                metric: has_own.then_some(name),
-                ..PivotRow::of(&columns, &tables.over, values, direction, Some(&ratio))
-            }
+            let (over, draw) = (&tables.over[..], tables.draw);
+            let method = PivotMethod { columns: &columns, over, metric: &name, direction, draw };
+            let row = PivotRow::of(&method, values, Some(&ratio));
+            let levels = group.others.iter().map(|(_, level)| (*level).to_owned()).collect();
+            PivotRow { levels, metric: has_own.then_some(name), ..row }
         };
         let rows: Vec<PivotRow> = groups.into_iter().map(row).collect();
         let others = factors.iter().filter(|other| other.name != factor).map(|factor| factor.name.clone()).collect();
-        let (beside, form) = (tables.beside.clone(), tables.improvement.unwrap_or_default());
-        Some(Self { factor: factor.to_owned(), beside, form, ..Self::of(metric.to_string(), others, columns, rows) })
+        let found = Self::of(metric.to_string(), others, columns, rows);
+        Some(Self { factor: factor.to_owned(), beside: tables.beside.clone(), ..found.shown_as(tables) })
+    }
+
+    /// The table of the peak rates of load curves, one for each combination of the levels of these factors, over the levels
+    /// of one of them.
+    pub(super) fn of_peaks(
+        curves: &[Sweep],
+        factors: &[FactorLevels],
+        factor: &str,
+        tables: &FactorialTables,
+    ) -> Option<Self> {
+        const PEAK: &str = "peak";
+        let columns = factors.iter().find(|other| other.name == factor)?.levels.clone();
+        let row = |group: CellGroup<'_>| {
+            let values = group.cells.iter().map(|n| Some(curves.get(*n)?.overall?.peak)).collect();
+            let (over, direction, draw) = (&tables.over[..], Direction::HigherIsBetter, tables.draw);
+            let method = PivotMethod { columns: &columns, over, metric: PEAK, direction, draw };
+            let levels = group.others.iter().map(|(_, level)| (*level).to_owned()).collect();
+            PivotRow { levels, ..PivotRow::of(&method, values, None) }
+        };
+        let rows = cell_groups(factors, factor).into_iter().map(row).collect();
+        let others = factors.iter().filter(|other| other.name != factor).map(|factor| factor.name.clone()).collect();
+        let found = Self::of(PEAK.to_owned(), others, columns, rows);
+        Some(Self { factor: factor.to_owned(), ..found.shown_as(tables) })
+    }
+
+    fn shown_as(self, tables: &FactorialTables) -> Self {
+        Self { form: tables.improvement.unwrap_or_default(), draw: tables.draw, ..self }
     }
 
     /// A table with these lines, and their sums.
     pub(super) fn of(metric: String, others: Vec<String>, columns: Vec<String>, rows: Vec<PivotRow>) -> Self {
         let best_in = |level: &String| {
             let best = rows.iter().filter_map(|row| row.best.as_ref());
-            let won = best.filter(|best| best.level == *level && !best.is_draw());
+            let won = best.filter(|best| best.level == *level && !best.is_draw);
             WonTests::of(&won.map(|best| best.factor).collect::<Vec<_>>())
         };
         let outcomes: Vec<Option<TestOutcome>> = rows.iter().map(|row| row.outcome).collect();
@@ -170,7 +251,34 @@ impl Pivot {
             rows,
             beside: Vec::new(),
             form: ImprovementForm::default(),
+            draw: DrawRule::default(),
         }
+    }
+
+    /// The tables of several metrics: one for each combination of the levels of the other factors, with a line for each
+    /// metric, and the sums below the last; then the improvements.
+    pub(super) fn tables_by_metric(pivots: &[Self]) -> Vec<SheetTable> {
+        let Some(first) = pivots.first() else { return Vec::new() };
+        let lines: Vec<Vec<Vec<String>>> = pivots.iter().map(Self::lines).collect();
+        let mut tables: Vec<SheetTable> = Vec::new();
+        for (n, row) in first.rows.iter().enumerate() {
+            let levels = first.others.iter().zip(&row.levels).map(|(name, level)| format!("{name}={level}"));
+            let title = levels.collect::<Vec<_>>().join(", ");
+            let columns = std::iter::once(SheetColumn::words("metric")).chain(first.value_columns());
+            let mut table = SheetTable { title: title.clone(), ..SheetTable::of(&title, columns) };
+            for (pivot, lines) in pivots.iter().zip(&lines) {
+                let (Some(row), Some(line)) = (pivot.rows.get(n), lines.get(n)) else { continue };
+                let name = row.metric.clone().unwrap_or_else(|| pivot.metric.clone());
+                let values = line.iter().skip(row.levels.len() + usize::from(row.metric.is_some()));
+                table.row(std::iter::once(name).chain(values.cloned()));
+            }
+            tables.push(table);
+        }
+        if let Some(last) = tables.last_mut() {
+            let ending = |pivot: &Self| pivot.ending().map(|line| format!("{}: {line}", pivot.title()));
+            last.below = pivots.iter().filter_map(ending).collect();
+        }
+        tables.into_iter().chain(pivots.iter().filter_map(Self::improvement_table)).collect()
     }
 
     /// The table, and that of the improvements.
@@ -182,20 +290,26 @@ impl Pivot {
     fn table(&self) -> SheetTable {
         let others = self.others.iter().map(|name| SheetColumn::words(name));
         let metric = self.has_own_metrics().then(|| SheetColumn::words("metric"));
-        // The sides of tests are levels of no factor.
-        let prefix = if self.factor.is_empty() { String::new() } else { format!("{}=", self.factor) };
-        let levels = self.columns.iter().map(|level| SheetColumn::numbers(&format!("{prefix}{level}")));
-        let mut columns: Vec<SheetColumn> = others.chain(metric).chain(levels).collect();
-        if self.columns.len() > 1 {
-            let better = if self.wins.is_some() { "better" } else { "best" };
-            columns.extend([SheetColumn::words(better), SheetColumn::numbers("factor")]);
-        }
+        let columns = others.chain(metric).chain(self.value_columns());
         SheetTable {
             title: self.title().to_owned(),
             rows: self.lines(),
             below: self.ending().into_iter().collect(),
             ..SheetTable::of(&format!("{} over {}", self.title(), self.factor), columns)
         }
+    }
+
+    /// The columns of the levels, and those of the best one.
+    fn value_columns(&self) -> Vec<SheetColumn> {
+        // The sides of tests are levels of no factor.
+        let prefix = if self.factor.is_empty() { String::new() } else { format!("{}=", self.factor) };
+        let levels = self.columns.iter().map(|level| SheetColumn::numbers(&format!("{prefix}{level}")));
+        let mut columns: Vec<SheetColumn> = levels.collect();
+        if self.columns.len() > 1 {
+            let better = if self.wins.is_some() { "better" } else { "best" };
+            columns.extend([SheetColumn::words(better), SheetColumn::numbers("factor")]);
+        }
+        columns
     }
 
     /// The cells of each line.
@@ -210,7 +324,7 @@ impl Pivot {
             let [better, factor] = match (&self.columns[..], &row.best) {
                 ([] | [_], _) => return line,
                 ([a, b], _) => outcome_cells(row.outcome, a, b),
-                (_, Some(best)) if best.is_draw() => ["draw".to_owned(), fixed(best.factor, 2)],
+                (_, Some(best)) if best.is_draw => ["draw".to_owned(), fixed(best.factor, 2)],
                 (_, Some(best)) => [best.level.clone(), fixed(best.factor, 2)],
                 (_, None) => [dash(), dash()],
             };
@@ -234,7 +348,7 @@ impl Pivot {
     fn ending(&self) -> Option<String> {
         let doubt = doubt_text(self.rows.iter().filter(|row| row.may_be_chance).count());
         match (self.wins, &self.columns[..]) {
-            (Some(found), [a, b]) => Some(wins_line(a, b, found) + &doubt),
+            (Some(found), [a, b]) => Some(wins_line(a, b, found, self.draw) + &doubt),
             (_, [_, _, ..]) => Some(self.best_line() + &doubt),
             _ => None,
         }
@@ -244,15 +358,19 @@ impl Pivot {
     fn best_line(&self) -> String {
         let of_column = |(level, won): (&String, &WonTests)| format!("{level} in {}", won_tests(*won));
         let columns: Vec<String> = self.columns.iter().zip(&self.best_in).map(of_column).collect();
-        let draws = self.rows.iter().filter(|row| row.best.as_ref().is_some_and(BestLevel::is_draw)).count() as u64;
+        let draws = self.rows.iter().filter(|row| row.best.as_ref().is_some_and(|best| best.is_draw)).count() as u64;
         let unknown = self.rows.iter().filter(|row| row.best.is_none()).count() as u64;
-        counted_line(&format!("best: {}", columns.join(", ")), draws, unknown)
+        counted_line(&format!("best: {}", columns.join(", ")), draws, unknown, self.draw)
     }
 }
 
 /// Returns the positions of the best and the second best value, and the outcome of their comparison, in which A is the
 /// best. Returns `None` unless two values are finite and above 0.
-fn best_two(values: &[Option<f64>], direction: Direction) -> Option<([usize; 2], TestOutcome)> {
+fn best_two(
+    values: &[Option<f64>],
+    direction: Direction,
+    outcome: &dyn Fn(f64, f64) -> Option<TestOutcome>,
+) -> Option<([usize; 2], TestOutcome)> {
     let is_usable = |value: &f64| value.is_finite() && *value > 0.0;
     let usable = values.iter().enumerate().filter_map(|(n, value)| Some((n, value.filter(is_usable)?)));
     let mut order: Vec<(usize, f64)> = usable.collect();
@@ -262,7 +380,7 @@ fn best_two(values: &[Option<f64>], direction: Direction) -> Option<([usize; 2],
     });
     let [(best, a), (second, b), ..] = order[..] else { return None };
     // Of equal values the first counts as the best: it is a draw.
-    Some(([best, second], outcome(a, b, direction)?))
+    Some(([best, second], outcome(a, b)?))
 }
 
 /// Returns the ratio of two samples with its interval, B/A. The second sample was measured after the first, so that a drift
@@ -277,17 +395,6 @@ pub(super) fn ratio_of_samples(samples: [&[f64]; 2]) -> Option<Estimate> {
 fn run_ratio([a, b]: [&[f64]; 2], in_blocks: bool) -> Option<Estimate> {
     let of_blocks = || common_blocks(&[(a, b)]).first().and_then(|(a, b)| paired_ratio(a, b, LEVEL));
     Some(if in_blocks { of_blocks() } else { welch_ratio(a, b, LEVEL) }?.estimate)
-}
-
-/// Returns the outcome that the interval of a ratio shows, or `None` if it shows none.
-fn winner_of(ratio: Estimate, direction: Direction) -> Option<TestWinner> {
-    let ratio = direction.goodness(ratio);
-    match () {
-        () if ratio.low > 1.0 / DRAW && ratio.high < DRAW => Some(TestWinner::Draw),
-        () if ratio.low > 1.0 => Some(TestWinner::B),
-        () if ratio.high < 1.0 => Some(TestWinner::A),
-        () => None,
-    }
 }
 
 /// Formats the outcome of a test of two sides with these names: the better side and the factor; `-` without an outcome.
@@ -312,10 +419,10 @@ fn doubt_text(lines: usize) -> String {
 }
 
 /// Formats the sums of several tests of two sides with these names.
-fn wins_line(a: &str, b: &str, found: Wins) -> String {
+fn wins_line(a: &str, b: &str, found: Wins, draw: DrawRule) -> String {
     let side = |name: &str, won: WonTests| format!("{name} is better in {}", won_tests(won));
     let sides = format!("{}, {}", side(a, found.a), side(b, found.b));
-    counted_line(&sides, found.draws, found.without_outcome)
+    counted_line(&sides, found.draws, found.without_outcome, draw)
 }
 
 /// Formats a number of tests with the mean of their factors.
@@ -325,10 +432,14 @@ fn won_tests(won: WonTests) -> String {
 }
 
 /// Adds the numbers of draws and of tests without an outcome to the sums of sides or columns.
-fn counted_line(sums: &str, draws: u64, without_outcome: u64) -> String {
+fn counted_line(sums: &str, draws: u64, without_outcome: u64, draw: DrawRule) -> String {
     let unknown = if without_outcome == 0 { String::new() } else { format!(", unknown {without_outcome}") };
     let line = format!("{sums}, draws {draws}{unknown}");
-    format!("{}; a draw is a factor below {DRAW}", crate::util::printable::line(&line))
+    let rule = match draw {
+        DrawRule::Factor => format!("a factor below {DRAW}"),
+        DrawRule::Printed => "equal as printed".to_owned(),
+    };
+    format!("{}; a draw is {rule}", crate::util::printable::line(&line))
 }
 
 #[cfg(test)]

@@ -56,6 +56,50 @@ fn table(sweep: &Sweep) -> SheetTable {
     table
 }
 
+/// Curves over the same levels side by side, with the overall response time of each in the last line. `None` unless there
+/// are several.
+pub(super) fn curves_beside(curves: &[Sweep]) -> Option<SheetTable> {
+    let [first, _, ..] = curves else { return None };
+    let heads = |curve: &Sweep| {
+        // With one factor its levels are clear.
+        let name =
+            curve.name.split_once('=').filter(|_| !curve.name.contains(',')).map_or(&*curve.name, |(_, level)| level);
+        [format!("{name} ops/s"), "response".to_owned(), "CPU".to_owned()]
+    };
+    let columns = std::iter::once(first.factor.clone()).chain(curves.iter().flat_map(heads));
+    let title = format!("load curves over {}", first.factor);
+    let columns = columns.map(|heading| SheetColumn::numbers(&heading));
+    let mut table = SheetTable { title: title.clone(), is_compact: true, ..SheetTable::of(&title, columns) };
+    for (n, point) in first.points.iter().enumerate() {
+        let cells = |curve: &Sweep| {
+            let Some(point) = curve.points.get(n) else { return [dash(), dash(), dash()] };
+            let mark = match (point.is_overloaded, curve.is_peak(point)) {
+                (true, true) => "*!",
+                (true, false) => "!",
+                (false, true) => "*",
+                (false, false) => "",
+            };
+            [
+                point.throughput().map_or_else(dash, |rate| figure("ops", rate.value)) + mark,
+                point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
+                point.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
+            ]
+        };
+        table.row(std::iter::once(point.level.clone()).chain(curves.iter().flat_map(cells)));
+    }
+    let ort = |curve: &Sweep| {
+        let ort = curve.overall.map_or_else(dash, |overall| figure("latency.mean", overall.ort));
+        [String::new(), ort, String::new()]
+    };
+    table.sums.push(table.rows.len());
+    table.row(std::iter::once("ORT".to_owned()).chain(curves.iter().flat_map(ort)));
+    let is_overloaded = curves.iter().flat_map(|curve| &curve.points).any(|point| point.is_overloaded);
+    let overloaded = if is_overloaded { "; !: overloaded, the response time grows with the run" } else { "" };
+    let method = first.method.name();
+    table.below = vec![format!("ORT: overall response time ({method}); *: peak{overloaded}")];
+    Some(table)
+}
+
 /// The last cell of a point: whether it is the peak or the knee, or overloaded, and its failures.
 fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
     let mut annotations = Vec::new();

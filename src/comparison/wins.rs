@@ -1,7 +1,7 @@
 //! Which of several sides is better in each of several tests, `wmlrun.wins/1`: by a figure of each, or by the means of runs.
 
-use super::pivot::ratio_of_samples;
-use super::{AsJson as _, DifferenceKind, ImprovementForm, Pivot, PivotRow, differences, with_direction};
+use super::pivot::{PivotMethod, ratio_of_samples};
+use super::{AsJson as _, DifferenceKind, DrawRule, ImprovementForm, Pivot, PivotRow, differences, with_direction};
 use crate::analysis::{Direction, TestOutcome, Wins};
 use crate::import::{self, Metric, Observation, TestFigures, TestSample};
 use crate::sheet::{Answer, Sheet, SheetBlock};
@@ -95,11 +95,13 @@ impl WinsDocument {
         method: &WinsMethod<'_>,
         samples: &[Vec<Vec<f64>>],
     ) -> Self {
+        let WinsMethod { direction, over, .. } = *method;
+        let compared = PivotMethod { columns: &sides, over, metric: &metric, direction, draw: DrawRule::default() };
         let line = |(n, (name, values)): (usize, (String, Vec<Option<f64>>))| {
             let runs = samples.get(n);
             let ratio = |[a, b]: [usize; 2]| runs.and_then(|runs| ratio_of_samples([&runs[a], &runs[b]]));
             let ratio: Option<&dyn Fn([usize; 2]) -> _> = if runs.is_some() { Some(&ratio) } else { None };
-            let row = PivotRow::of(&sides, method.over, values, method.direction, ratio);
+            let row = PivotRow::of(&compared, values, ratio);
             PivotRow { levels: vec![name], ..row }
         };
         let rows = tests.into_iter().enumerate().map(line).collect();

@@ -105,7 +105,7 @@ pub fn read(map: &SourceMap, file: FileId) -> Result<ExperimentFile, Vec<Diagnos
 }
 
 /// True if a name may contain this character. Names are parts of those of files and environment variables.
-fn is_plain(c: char) -> bool {
+pub(super) fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 

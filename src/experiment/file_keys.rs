@@ -49,6 +49,11 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
         "With `columns`: levels with which the others are compared, in a table of their improvement over each"),
     key("improvement", "`\"percent\"`, `\"factor\"` or `\"both\"`",
         "With `over`: the form of an improvement; by default `\"percent\"`"),
+    key("lines", "`\"metrics\"`",
+        "With `columns` or `--side`: a table for each combination of the other levels, with a line for each metric"),
+    key("draw", "`\"printed\"`",
+        "With `columns` or `--side`: a line is a draw if its figures are equal as printed; by default if the best leads \
+         by less than 5 %"),
     key("study", "text",
         "The factor whose levels are tested against its first level by the method of `compare --method study`"),
     key("curve", "text", "The factor whose levels are loads, for a load curve with its overall response time"),

@@ -3,7 +3,7 @@
 use super::file::{FileFactor, FileParser};
 use super::file_reader::FileTable;
 use crate::analysis::ResponseMethod;
-use crate::comparison::{FactorialTables, ImprovementForm};
+use crate::comparison::{DrawRule, FactorialTables, ImprovementForm};
 use crate::diag::{Code, nearest};
 use crate::source::Spanned;
 use crate::util::printable;
@@ -43,10 +43,27 @@ impl FileParser<'_> {
         let needed =
             ("curve", "a method without a load curve", "add `curve = \"…\"`, the factor whose levels are loads");
         let method = self.chosen(root, "method", "method", &ResponseMethod::ALL.map(ResponseMethod::name), needed);
+        let needed = ("columns", "", "");
+        let lines = self.chosen(root, "lines", "kind of lines", &["metrics"], needed);
+        let draw = self.chosen(root, "draw", "rule of a draw", &[DrawRule::PRINTED], needed);
+        let draw = if draw.is_some() { DrawRule::Printed } else { DrawRule::default() };
+        let lines_are_metrics = lines.is_some();
         let improvement = improvement.and_then(|name| ImprovementForm::find(&name));
         let method = method.and_then(|name| ResponseMethod::find(&name));
         let variation = self.variation(root);
-        FactorialTables { effects, columns, beside, over, improvement, study, curve, method, variation }
+        let tables = FactorialTables {
+            effects,
+            columns,
+            beside,
+            over,
+            improvement,
+            study,
+            curve,
+            method,
+            variation,
+            ..FactorialTables::default()
+        };
+        FactorialTables { lines_are_metrics, draw, ..tables }
     }
 
     /// Reads the levels over which others improve: those of the last factor of `columns`.
@@ -103,7 +120,7 @@ impl FileParser<'_> {
         if !names.contains(&name.node.as_str()) {
             let names = names.iter().map(|name| format!("`\"{name}\"`")).collect::<Vec<_>>().join(" or ");
             self.wrong(&name, format!("no {what} `{}`", printable::line(&name.node)), &format!("write {names}"));
-        } else if root.value(needed, self.errors).is_none() {
+        } else if !message.is_empty() && root.value(needed, self.errors).is_none() {
             self.wrong(&name, message.to_owned(), help);
         }
         Some(name.node)

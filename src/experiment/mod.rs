@@ -44,6 +44,9 @@ mod rule_text;
 mod run_table;
 mod runner;
 mod scopes;
+mod sides;
+#[cfg(test)]
+mod source_tables;
 mod stop;
 mod suites;
 mod wanted;

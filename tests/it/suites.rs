@@ -144,7 +144,7 @@ fn a_database_runs_with_and_without_a_live_snapshot() {
     undisturbed(|| {
         let small = [("repeats = 5", "repeats = 1"), ("-s 8G", "-s 1G")];
         let suite = ShippedSuite::new("oltp_snapshot", &["oltp_snapshot.mnt"], &small, &[]);
-        suite.run("--runtime 0.5 --warmup 0 --set filesize=4m --set logfilesize=2m --set nshadows=10", 2, 2);
+        suite.run("--runtime 0.5 --warmup 0 --set filesize=4m --set logfilesize=2m --set nshadows=10", 4, 4);
         for (run, _, mount) in suite.started() {
             assert!(mount.contains("oltp_snapshot.mnt: loop device btrfs "), "run {run}: {mount}");
         }
