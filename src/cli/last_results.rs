@@ -93,7 +93,7 @@ pub(super) fn sides(a: &Path, b: Option<&Path>) -> Result<[NamedSide; 2], Failur
         }
         None => Err(Failure::wrong(
             "a comparison needs two results, <A> and <B>",
-            "give both, or `last` alone for the last two",
+            "give both, or `last` alone for the last two; `wmlrun report DIR --metric NAME` shows an experiment again",
         )),
     }
 }

@@ -244,9 +244,10 @@ impl Comparer {
         no_ratio: Option<&str>,
         days_differ: bool,
     ) -> Vec<String> {
+        let level = self.look.map_or(self.level, |look| 1.0 - 2.0 * look.one_sided);
         let mut notes: Vec<String> = match tested {
             _ if no_ratio.is_some() => no_ratio.map(str::to_owned).into_iter().collect(),
-            Some(tested) => verdict_notes::on_interval(tested, runs.order).into_iter().collect(),
+            Some(tested) => verdict_notes::on_interval(tested, runs.order, level).into_iter().collect(),
             None => vec![verdict_notes::TOO_FEW.to_owned()],
         };
         let order = match runs.order {

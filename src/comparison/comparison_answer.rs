@@ -79,7 +79,12 @@ fn sentence(comparison: &Comparison) -> String {
             format!("{same}, within {tolerance} ({}; {interval}{lower})", amount_of_change(metric, found.value))
         }
         ComparisonVerdict::NotWorse => {
-            format!("{changed} ({interval}{lower}); a loss of more than {tolerance} is excluded, a gain is not shown")
+            let is_gain = if comparison.higher_is_better { found.low >= 1.0 } else { found.high <= 1.0 };
+            let excluded = match is_gain {
+                true => format!("a loss is excluded, a gain of {tolerance} or more is not shown"),
+                false => format!("a loss of more than {tolerance} is excluded, a gain is not shown"),
+            };
+            format!("{changed} ({interval}{lower}); {excluded}")
         }
         ComparisonVerdict::Unclear if changed.is_empty() => "there is no ratio of B to A".to_owned(),
         ComparisonVerdict::Unclear if found.low.is_nan() => {
@@ -216,7 +221,7 @@ pub(super) fn names_differences(comparison: &Comparison) -> bool {
 }
 
 /// What differs between A and B.
-fn differences(differs: &[Difference]) -> String {
+pub(super) fn differences(differs: &[Difference]) -> String {
     const LONGEST: usize = 40;
     let shown = |difference: &Difference| {
         let [a, b] = difference.shown().map(|value| printable::short(&value, LONGEST).into_owned());

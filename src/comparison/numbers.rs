@@ -125,14 +125,18 @@ pub fn confidence(level: f64) -> String {
     format!("{} %", significant(100.0 * level, 4))
 }
 
+/// The percentage below which there is no difference.
+const NOTHING: f64 = 1e-9;
+
 /// Formats a fraction as a percentage with one decimal; below 1 % with up to two significant digits.
 pub fn percent(share: f64) -> String {
     let percentage = share * 100.0;
     if !percentage.is_finite() {
         return dash();
     }
-    if percentage == 0.0 || percentage.abs() >= 1.0 {
-        return format!("{} %", fixed(percentage, 1));
+    // What is left of equal numbers after calculations with logarithms.
+    if percentage.abs() < NOTHING || percentage.abs() >= 1.0 {
+        return format!("{} %", fixed(if percentage.abs() < NOTHING { 0.0 } else { percentage }, 1));
     }
     if percentage.abs() < MIN_PLAIN {
         return format!("{percentage:.2e} %");
@@ -248,7 +252,7 @@ mod tests {
         ] {
             assert_eq!(interval(low, high), shown);
         }
-        assert_eq!([1e300, 0.125, 1.5e-300].map(percent), ["1.00e302 %", "12.5 %", "1.50e-298 %"]);
+        assert_eq!([1e300, 0.125, 1.5e-300].map(percent), ["1.00e302 %", "12.5 %", "0.0 %"]);
         assert_eq!(figure("latency.mean", 1e300), "1.00e291 s");
         assert_eq!([0.95, 0.99, 0.985, 0.975, 0.999].map(confidence), ["95 %", "99 %", "98.5 %", "97.5 %", "99.9 %"]);
     }

@@ -7,7 +7,10 @@ use super::build::LEVEL;
 use super::cautions::disturbed_side;
 use super::differences::different_workloads;
 use super::numbers::{confidence, dash, figure, percent, ratio, with_direction};
-use super::{Comparer, Comparison, IntervalDoubt, RunOrder, Runs, differences, notes, verdict_notes};
+use super::{
+    ANNOTATIONS, Comparer, Comparison, Difference, IntervalDoubt, RunOrder, Runs, comparison_answer, differences,
+    notes, verdict_notes,
+};
 use crate::analysis::{ComparisonVerdict, NoiseFloor};
 use crate::import::{Metric, Observation, TestSample, shortened};
 use crate::util::count::{count, is_or_are};
@@ -88,8 +91,8 @@ impl SuiteComparison {
             // The note on a disturbed verdict has both sides.
             let is_noted = |found: &&Comparison| found.doubt == Some(IntervalDoubt::Disturbed);
             let side = comparison.as_ref().filter(|found| !is_noted(found)).and_then(disturbed_side);
-            let notes = not_compared.iter().cloned().chain(of_comparison);
-            let notes = notes.chain(side).collect();
+            let notes = not_compared.iter().cloned().chain(of_comparison).chain(side);
+            let notes = notes.chain(comparison.as_ref().and_then(differs)).collect();
             SuiteTest { name: test.name.clone(), verdict, not_compared, comparison, notes }
         };
         let tests: Vec<SuiteTest> = tests.iter().zip(reasons).map(of_test).collect();
@@ -217,6 +220,13 @@ impl SuiteComparison {
     }
 }
 
+/// Returns the note on what differs between the sides of a test, such as a volume that was mounted in another way.
+fn differs(comparison: &Comparison) -> Option<String> {
+    let is_told = |found: &&Difference| !ANNOTATIONS.contains(&found.what.as_str());
+    let told: Vec<Difference> = comparison.differs.iter().filter(is_told).cloned().collect();
+    (!told.is_empty()).then(|| comparison_answer::differences(&told))
+}
+
 /// The runs of A and of B.
 fn two_sides(test: &TestSample) -> [&[Observation]; 2] {
     [0, 1].map(|side| test.runs.get(side).map_or(&[][..], Vec::as_slice))
@@ -304,6 +314,23 @@ mod tests {
         assert_eq!(suite(&[("db", base, base)]).verdict, ComparisonVerdict::Same);
         assert_eq!(suite(&[("db", less, base), ("mail", base, base)]).verdict, ComparisonVerdict::NotWorse);
         assert_eq!((suite(&[]).verdict.code(), suite(&[("db", less, base)]).verdict.name()), (11, "better"));
+    }
+
+    /// A volume that was mounted in another way explains a loss.
+    #[test]
+    fn what_differs_between_the_sides_of_a_test_is_told() {
+        let on = |options: &str| {
+            let mut runs = runs(&[100.0, 101.0, 99.0, 100.5]);
+            for run in &mut runs {
+                run.conditions = [("mount options".to_owned(), options.to_owned())].into();
+            }
+            runs
+        };
+        let tests = [("db", "rw", "rw"), ("mail", "rw", "rw,sync")]
+            .map(|(name, a, b)| TestSample { name: name.to_owned(), runs: vec![on(a), on(b)] });
+        let found = SuiteComparison::of(&tests, &Comparer::of("suite", ["old", "new"], &Metric::ops()), &|_| None);
+        let told: Vec<String> = found.notes().into_iter().filter(|note| note.contains("differs")).collect();
+        assert_eq!(told, ["`mail`: differs: mount options (only B: sync)"]);
     }
 
     #[test]

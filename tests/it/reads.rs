@@ -184,6 +184,7 @@ const READERS: &[(&str, &[ReadPlace], &str)] = &[
     ("experiment/prune.rs", &[], "lists a directory"),
     ("batch/mod.rs", &[], "a profile, which the command line names"),
     ("cli/info.rs", &[], "lists a directory"),
+    ("cli/recording.rs", &[], "traces and the output of strace, which the command line names; lists directories"),
     ("engine/disk/disk_usage.rs", &[], "lists directories"),
     ("engine/disk/remove.rs", &[], "lists directories"),
     ("os/output/target.rs", &[], "the first bytes of a file to be replaced, if it is a regular one"),
