@@ -136,7 +136,7 @@ pub(super) fn compare(args: &CompareArgs, sides: &[NamedSide; 2]) -> Result<u8, 
                 return Err(Failure::wrong(text, format!("did you mean `{near}`?")));
             }
         }
-        let differs = comparison.differs.iter().filter(|found| !ANNOTATIONS.contains(&found.what.as_str()));
+        let differs = comparison.differs.iter().filter(|found| !found.is_annotation());
         let other: Vec<String> = differs
             .filter(|found| !permitted.iter().any(|name| name.trim() == found.what))
             .map(|found| found.what.clone())

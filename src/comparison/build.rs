@@ -93,7 +93,7 @@ impl Comparer {
             Ok(ComparedSide { name, options, measured, disturbed, sample, values })
         };
         let (side_a, side_b) = (sample(&a, 0)?, sample(&b, 1)?);
-        let level = self.look.map_or(self.level, |look| 1.0 - 2.0 * look.one_sided);
+        let level = self.level_of_look();
         let days_differ = !runs.in_blocks() && on_different_days(runs);
         let times = times(runs, days_differ);
         let tested = TestedRatio::of(runs.order, [&a, &b], &times, level);
@@ -236,6 +236,11 @@ impl Comparer {
         Ok(comparison)
     }
 
+    /// The confidence level of this look at the runs.
+    fn level_of_look(&self) -> f64 {
+        self.look.map_or(self.level, |look| 1.0 - 2.0 * look.one_sided)
+    }
+
     /// Returns the notes on the runs. `no_ratio`: why there is no ratio, if that is known.
     fn notes(
         &self,
@@ -244,7 +249,7 @@ impl Comparer {
         no_ratio: Option<&str>,
         days_differ: bool,
     ) -> Vec<String> {
-        let level = self.look.map_or(self.level, |look| 1.0 - 2.0 * look.one_sided);
+        let level = self.level_of_look();
         let mut notes: Vec<String> = match tested {
             _ if no_ratio.is_some() => no_ratio.map(str::to_owned).into_iter().collect(),
             Some(tested) => verdict_notes::on_interval(tested, runs.order, level).into_iter().collect(),

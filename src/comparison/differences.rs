@@ -20,6 +20,11 @@ pub struct Difference {
 }
 
 impl Difference {
+    /// True if it is a remark of the user, which changes nothing.
+    pub(crate) fn is_annotation(&self) -> bool {
+        ANNOTATIONS.contains(&self.what.as_str())
+    }
+
     /// Returns the values for people: of a list, such as that of mount options, what the other side does not have.
     pub(crate) fn shown(&self) -> [String; 2] {
         let Self { what, a, b, .. } = self;
@@ -203,9 +208,7 @@ pub fn differences(a: &[Observation], b: &[Observation]) -> Vec<Difference> {
         Some(number) => !named.contains(&format!("device{number}")),
         None => !difference.what.strip_prefix("device").is_some_and(is_one_device),
     });
-    found.sort_by_key(|difference| {
-        (difference.kind != DifferenceKind::Workload, !ANNOTATIONS.contains(&difference.what.as_str()))
-    });
+    found.sort_by_key(|difference| (difference.kind != DifferenceKind::Workload, !difference.is_annotation()));
     found
 }
 

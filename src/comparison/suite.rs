@@ -8,8 +8,8 @@ use super::cautions::disturbed_side;
 use super::differences::different_workloads;
 use super::numbers::{confidence, dash, figure, percent, ratio, with_direction};
 use super::{
-    ANNOTATIONS, Comparer, Comparison, Difference, IntervalDoubt, RunOrder, Runs, comparison_answer, differences,
-    notes, verdict_notes,
+    Comparer, Comparison, Difference, IntervalDoubt, RunOrder, Runs, comparison_answer, differences, notes,
+    verdict_notes,
 };
 use crate::analysis::{ComparisonVerdict, NoiseFloor};
 use crate::import::{Metric, Observation, TestSample, shortened};
@@ -222,8 +222,7 @@ impl SuiteComparison {
 
 /// Returns the note on what differs between the sides of a test, such as a volume that was mounted in another way.
 fn differs(comparison: &Comparison) -> Option<String> {
-    let is_told = |found: &&Difference| !ANNOTATIONS.contains(&found.what.as_str());
-    let told: Vec<Difference> = comparison.differs.iter().filter(is_told).cloned().collect();
+    let told: Vec<Difference> = comparison.differs.iter().filter(|found| !found.is_annotation()).cloned().collect();
     (!told.is_empty()).then(|| comparison_answer::differences(&told))
 }
 

@@ -2,7 +2,7 @@
 
 use super::numbers::{confidence, ratio};
 use super::tested::{RunOrder, TestedRatio};
-use crate::analysis::{Disturbance, DisturbanceCheck, Estimate, STRICT_LEVEL};
+use crate::analysis::{Disturbance, DisturbanceCheck, Estimate, STRICT_LEVEL, fewest_on_each_side, fewest_pairs};
 
 /// The note on runs of which not even Student's interval can be given.
 pub(super) const TOO_FEW: &str =
@@ -19,19 +19,6 @@ pub(super) const OF_OTHER_DAYS: &str =
 /// The note on runs that alternated without blocks.
 pub(super) const ALTERNATED: &str = "the runs of both sides alternated: a drift of the machine widens the interval";
 
-/// The fewest pairs whose signed ranks give an interval of this level: of the signs, all alike have the largest p-value of
-/// less than 1 − `level`.
-fn pairs_for(level: f64) -> u32 {
-    (1..64).find(|n| 2.0 * 0.5_f64.powi(*n as i32) <= 1.0 - level + 1e-12).unwrap_or(64)
-}
-
-/// The fewest runs of each of two sides whose ranks give an interval of this level: of the orders of 2n runs, one has all
-/// of A before all of B.
-fn runs_for(level: f64) -> u32 {
-    let orders = |n: u32| (1..=n).map(|k| f64::from(n + k) / f64::from(k)).product::<f64>();
-    (2..64).find(|n| 2.0 / orders(*n) <= 1.0 - level + 1e-12).unwrap_or(64)
-}
-
 /// Returns the note on an interval that says nothing, or that is not by ranks because the runs are too few.
 pub(super) fn on_interval(tested: &TestedRatio, order: RunOrder, level: f64) -> Option<String> {
     if tested.ratio().low.is_nan() {
@@ -39,17 +26,19 @@ pub(super) fn on_interval(tested: &TestedRatio, order: RunOrder, level: f64) -> 
             few, or vary too much";
         return Some(text.to_owned());
     }
-    let pairs = pairs_for(level);
-    let blocks = if order == RunOrder::Blocks { pairs.div_ceil(2) } else { pairs };
-    let level = confidence(level);
+    let pairs_of_block = if order == RunOrder::Blocks { 2 } else { 1 };
     match tested {
         TestedRatio::Interleaved(found) if found.student.is_some() => Some(format!(
-            "too few blocks for an interval by ranks, which needs {blocks} blocks for {level}: it is Student's, which one slow run widens much"
+            "too few blocks for an interval by ranks, which needs {} blocks for {}: it is Student's, which one slow run \
+             widens much",
+            fewest_pairs(level).div_ceil(pairs_of_block),
+            confidence(level)
         )),
         TestedRatio::Ordered(found) if !found.is_by_ranks => Some(format!(
-            "too few runs for an interval by ranks, for which {} on each side are enough at {level}: it is Welch's, which one \
+            "too few runs for an interval by ranks, for which {} on each side are enough at {}: it is Welch's, which one \
              slow run widens much",
-            runs_for(1.0 - 2.0 * found.power.one_sided)
+            fewest_on_each_side(level),
+            confidence(level)
         )),
         _ => None,
     }
@@ -90,16 +79,4 @@ pub(super) fn on_half(disturbance: Disturbance) -> String {
         "other programs disturbed {a} of {of_a} runs of A and {b} of {of_b} of B, and the control is unknown: they may be the \
          whole difference; repeat on an idle machine"
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Six signs of two, and four runs of each side, have p-values of 1/32 and 1/35.
-    #[test]
-    fn intervals_of_higher_levels_need_more_runs() {
-        assert_eq!([0.95, 0.99, 0.999].map(pairs_for), [6, 8, 11]);
-        assert_eq!([0.95, 0.9958, 0.999].map(runs_for), [4, 6, 7]);
-    }
 }

@@ -38,6 +38,7 @@ pub use precision::{
     DEFAULT_PRECISION, MeanEstimate, Precision, PrecisionRule, RepeatRule, RepeatState, RunRange, Trend,
     independent_mean, mean_interval, trend,
 };
+pub use rank_intervals::{fewest_on_each_side, fewest_pairs};
 pub use response_time::{LoadPoint, NoKnee, OverallResponse, ResponseMethod, knee, overall_response};
 pub use sample::{Estimate, SampleSummary, median, outliers};
 pub use shape::{NormalPlot, Point, ecdf, normal_plot, quantile_pairs};

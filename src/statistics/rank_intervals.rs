@@ -42,6 +42,21 @@ pub(super) fn signed_rank_level(n: u64, one_sided: f64) -> Option<f64> {
     RankDistribution::of_pairs(n).cut(one_sided).map(|(_, level)| level)
 }
 
+/// The fewest pairs whose signed ranks give an interval of this level.
+pub fn fewest_pairs(level: f64) -> u64 {
+    fewest(level, RankDistribution::of_pairs)
+}
+
+/// The fewest values on each side whose ranks give an interval of this level.
+pub fn fewest_on_each_side(level: f64) -> u64 {
+    fewest(level, |n| RankDistribution::of_samples(n, n))
+}
+
+fn fewest(level: f64, of: impl Fn(u64) -> RankDistribution) -> u64 {
+    const MOST: u64 = 64;
+    (2..MOST).find(|n| of(*n).cut((1.0 - level) / 2.0).is_some()).unwrap_or(MOST)
+}
+
 /// Returns the shift of B against A, two samples that differ in nothing else, with the interval of the Mann–Whitney test at
 /// confidence `level`. Returns `None` if the samples are too small for the level: four values each are enough for 0.95. The
 /// values must be finite.
@@ -231,6 +246,12 @@ mod tests {
     use super::*;
 
     /// 60 samples and 60 pairs of samples with the p-values of scipy, and the ends at which they pass 1 − level.
+    #[test]
+    fn intervals_of_higher_levels_need_more_runs() {
+        assert_eq!([0.95, 0.99, 0.999].map(fewest_pairs), [6, 8, 11]);
+        assert_eq!([0.95, 0.9958, 0.999].map(fewest_on_each_side), [4, 6, 7]);
+    }
+
     #[test]
     fn intervals_and_p_values_are_those_of_scipy() {
         let numbers = |text: &str| text.split(' ').map(|n| n.parse().unwrap()).collect::<Vec<f64>>();

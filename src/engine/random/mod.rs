@@ -44,7 +44,7 @@ pub use error::BadDistribution;
 pub(crate) use permutation::{Permutation, Shuffle};
 pub use quantity::Quantity;
 pub use randvar::{RandvarKind, RandvarParams, randvar};
-pub use stream::{Rng, below, gamma, seed_of_rank, stream, unit};
+pub use stream::{Rng, below, gamma, seed_of_rank, stream, unit, unit_above_zero};
 pub use variable::{RandomVar, VariableNote};
 pub use wml_text::hash::mix;
 pub use zipf::ZipfRanks;

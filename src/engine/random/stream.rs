@@ -49,7 +49,7 @@ pub fn unit(rng: &mut Rng) -> f64 {
 
 /// Draws a fraction in `(0, 1]`, which is safe as the argument of a logarithm.
 #[inline]
-pub(super) fn unit_above_zero(rng: &mut Rng) -> f64 {
+pub fn unit_above_zero(rng: &mut Rng) -> f64 {
     1.0 - unit(rng)
 }
 

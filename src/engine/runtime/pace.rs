@@ -260,8 +260,7 @@ impl ThreadQueue {
 
 /// Draws from the exponential distribution with mean 1.
 fn exponential(rng: &mut Rng) -> f64 {
-    // `1 − u` is never 0.
-    -(1.0 - random::unit(rng)).ln()
+    -random::unit_above_zero(rng).ln()
 }
 
 /// The timetable of a thread.
