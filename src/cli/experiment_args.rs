@@ -307,8 +307,8 @@ pub(super) struct FileArgs {
     /// full size are printed first. Run times that the command line gives stay
     #[arg(long, value_name = "F", value_parser = scale)]
     pub(super) scale: Option<f64>,
-    /// Make all runs on this side too, a name and options such as `'ext4=--dir /mnt/ext4'`, and make the sides the columns of
-    /// the tables, with the best of each line. To be given for each side
+    /// Measure this side: a name and its options, such as `'ext4=--dir /mnt/ext4'`. Give it once for each side. The sides are
+    /// the columns of the tables
     #[arg(long, value_name = "NAME=OPTIONS")]
     pub(super) side: Vec<String>,
     /// Sides with which the others are compared, separated by commas: a table of the improvement over each of them

@@ -105,7 +105,7 @@ pub const THREAD: &[Attr] = &[
         "iterations per second of an open loop, in which a late iteration does not delay the next; 0: closed loop"),
     attr("totalrate", Real, "0", Wmlrun,
         "as `rate`, for all threads of this definition together: in all instances of the thread and of its process, \
-         and on all ranks. Each thread has an equal part"),
+         and on all ranks. Each thread has an equal part unless `queue=shared`"),
     attr("queue", Choice(&["own", "shared"]), "own", Wmlrun,
         "with `totalrate=`: each thread has a queue of its own, or the threads of the definition take requests from one, \
          as a pool of workers does; each rank has its own"),
