@@ -58,6 +58,8 @@ struct BlockMemory {
     /// Threads with their processes and the ends of their last events.
     threads: Vec<(u32, u32, u64)>,
     thread_numbers: HashMap<(u32, u32), usize>,
+    /// The last number of each thread, for events that need no process.
+    last_numbers: HashMap<u32, usize>,
     files: Vec<(InodeId, FileMemory)>,
     file_numbers: HashMap<InodeId, usize>,
     /// The files without an identity, by their paths.
@@ -117,23 +119,28 @@ fn take_known(bytes: &mut &[u8], expected: u64) -> Option<Option<u64>> {
     })
 }
 
-/// The bytes of a block. Paths are those of the file.
-pub(crate) fn encode(events: &[TraceEvent]) -> Vec<u8> {
+/// The parts of a block, which is these bytes together. Paths are those of the file.
+pub(crate) fn encode(events: &[TraceEvent]) -> Vec<Vec<u8>> {
     let mut columns: [Vec<u8>; COLUMNS] = Default::default();
     let mut memory = BlockMemory::default();
     for event in events {
         let out = |columns: &mut [Vec<u8>; COLUMNS], id: ColumnId, n: u128| put(&mut columns[id as usize], n);
         let (tag, thread, process) = match event {
-            TraceEvent::Call(call) => (0, call.thread, call.process),
-            TraceEvent::Wait(wait) => (1, wait.thread, 0),
-            TraceEvent::Fork { parent, .. } => (2, *parent, 0),
-            TraceEvent::Exec { process, .. } => (3, *process, *process),
-            TraceEvent::Exit { thread, .. } => (4, *thread, 0),
+            TraceEvent::Call(call) => (0, call.thread, Some(call.process)),
+            TraceEvent::Wait(wait) => (1, wait.thread, None),
+            TraceEvent::Fork { parent, .. } => (2, *parent, None),
+            TraceEvent::Exec { process, .. } => (3, *process, Some(*process)),
+            TraceEvent::Exit { thread, .. } => (4, *thread, None),
         };
         out(&mut columns, ColumnId::Event, tag);
         let known = memory.threads.len();
-        let number = *memory.thread_numbers.entry((thread, process)).or_insert(known);
+        let number = match process {
+            Some(process) => *memory.thread_numbers.entry((thread, process)).or_insert(known),
+            None => memory.last_numbers.get(&thread).copied().unwrap_or(known),
+        };
+        memory.last_numbers.insert(thread, number);
         if number == known {
+            let process = process.unwrap_or(0);
             memory.threads.push((thread, process, memory.last_end));
             out(&mut columns, ColumnId::NewThread, u128::from(thread));
             out(&mut columns, ColumnId::NewThread, u128::from(process));
@@ -166,13 +173,14 @@ pub(crate) fn encode(events: &[TraceEvent]) -> Vec<u8> {
             TraceEvent::Exit { .. } => {}
         }
     }
-    let mut bytes = Vec::new();
-    put(&mut bytes, events.len() as u128);
+    let mut parts = vec![Vec::new()];
+    put(&mut parts[0], events.len() as u128);
     for column in columns {
-        put(&mut bytes, column.len() as u128);
-        bytes.extend(column);
+        let mut length = Vec::new();
+        put(&mut length, column.len() as u128);
+        parts.push([length, column].concat());
     }
-    bytes
+    parts
 }
 
 fn encode_call(call: &TracedCall, columns: &mut [Vec<u8>; COLUMNS], memory: &mut BlockMemory) {

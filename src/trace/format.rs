@@ -14,6 +14,9 @@ pub const TRACE_MARK: &[u8; 8] = b"wtrace\x01\n";
 /// The most bytes of a block, as it is stored and inflated.
 const MOST_BYTES: u32 = 32 << 20;
 
+/// A part of a block with fewer bytes has the code of the part before.
+const SHORT_PART: usize = 1024;
+
 /// What a block holds.
 pub(crate) const HEADER: u8 = b'H';
 pub(crate) const PATHS: u8 = b'P';
@@ -138,14 +141,20 @@ fn crc(bytes: &[u8]) -> u32 {
     crc.sum()
 }
 
-/// Writes a block. Returns its length in the file.
-pub(crate) fn write_block(out: &mut dyn Write, kind: u8, bytes: &[u8]) -> io::Result<u64> {
+/// Writes a block. Its parts are in codes of their own: bytes of a kind take less room. Returns its length in the file.
+pub(crate) fn write_block(out: &mut dyn Write, kind: u8, parts: &[impl AsRef<[u8]>]) -> io::Result<u64> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(5));
-    encoder.write_all(bytes)?;
+    for (n, part) in parts.iter().enumerate() {
+        // What is short costs more with a code of its own.
+        if n > 0 && part.as_ref().len() > SHORT_PART {
+            encoder.flush()?;
+        }
+        encoder.write_all(part.as_ref())?;
+    }
     let stored = encoder.finish()?;
     let length = |n: usize| u32::try_from(n).ok().filter(|n| *n <= MOST_BYTES).ok_or(io::ErrorKind::FileTooLarge);
     let mut head = vec![kind];
-    head.extend(length(bytes.len())?.to_le_bytes());
+    head.extend(length(parts.iter().map(|part| part.as_ref().len()).sum())?.to_le_bytes());
     head.extend(length(stored.len())?.to_le_bytes());
     head.extend(crc(&stored).to_le_bytes());
     head.extend(crc(&head).to_le_bytes());

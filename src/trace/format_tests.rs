@@ -213,7 +213,7 @@ fn mutated_content_with_right_checksums_does_no_harm() {
     let mut paths = PathTable::new();
     let events = events(300, 6, &mut paths);
     let kinds: Vec<KindId> = (0..KINDS.len()).map(|n| KindId(n as u16)).collect();
-    let bytes = crate::columns::encode(&events);
+    let bytes = crate::columns::encode(&events).concat();
     assert!(crate::columns::decode(&bytes, &kinds, paths.len()).is_some());
     let mut numbers = Numbers(78);
     let mut decoded = 0;
@@ -223,9 +223,9 @@ fn mutated_content_with_right_checksums_does_no_harm() {
         bytes[at] = numbers.next() as u8;
         decoded += usize::from(crate::columns::decode(&bytes, &kinds, paths.len()).is_some());
         let mut out = TRACE_MARK.to_vec();
-        write_block(&mut out, HEADER, &serde_json::to_vec(&TraceHeader::default()).unwrap()).unwrap();
+        write_block(&mut out, HEADER, &[serde_json::to_vec(&TraceHeader::default()).unwrap()]).unwrap();
         for kind in [PATHS, TREE, END] {
-            write_block(&mut out, kind, &bytes[at..]).unwrap();
+            write_block(&mut out, kind, &[&bytes[at..]]).unwrap();
         }
         let _ = TraceReader::new(out.as_slice()).and_then(|mut reader| reader.block());
     }

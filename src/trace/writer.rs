@@ -9,6 +9,9 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write};
 use wml_text::printable;
 
+/// How many bytes of new paths end a block.
+const MOST_NEW_PATHS: u64 = 8 << 20;
+
 /// A path of the tree at the beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
@@ -114,7 +117,7 @@ impl<'a> TraceWriter<'a> {
                 }
             }
             self.flush_paths()?;
-            self.length += format::write_block(&mut *self.output, format::TREE, &bytes)?;
+            self.length += format::write_block(&mut *self.output, format::TREE, &[bytes])?;
         }
         Ok(())
     }
@@ -132,7 +135,9 @@ impl<'a> TraceWriter<'a> {
             _ => {}
         }
         self.events.push(event);
-        if self.events.len() == BLOCK_EVENTS {
+        // Names may be longer than all else.
+        let most_names = self.parts.as_ref().map_or(MOST_NEW_PATHS, |(most, _)| MOST_NEW_PATHS.min(*most / 4));
+        if self.events.len() == BLOCK_EVENTS || self.new_paths.len() as u64 >= most_names {
             self.flush()?;
         }
         Ok(())
@@ -140,7 +145,7 @@ impl<'a> TraceWriter<'a> {
 
     fn flush_paths(&mut self) -> io::Result<()> {
         if !self.new_paths.is_empty() {
-            self.length += format::write_block(&mut *self.output, format::PATHS, &self.new_paths)?;
+            self.length += format::write_block(&mut *self.output, format::PATHS, &[&self.new_paths])?;
             self.new_paths.clear();
         }
         Ok(())
@@ -148,14 +153,16 @@ impl<'a> TraceWriter<'a> {
 
     /// Writes the events that were received as a block.
     pub fn flush(&mut self) -> io::Result<()> {
+        let before = self.length;
         self.flush_paths()?;
         if !self.events.is_empty() {
-            let bytes = columns::encode(&self.events);
+            let parts = columns::encode(&self.events);
             self.events.clear();
-            self.length += format::write_block(&mut *self.output, format::EVENTS, &bytes)?;
+            self.length += format::write_block(&mut *self.output, format::EVENTS, &parts)?;
         }
         if let Some((most, next)) = &mut self.parts
-            && self.length >= *most
+            // The next block may be as long.
+            && self.length + (self.length - before) > *most
         {
             self.output.flush()?;
             self.output = next()?;
@@ -172,7 +179,7 @@ impl<'a> TraceWriter<'a> {
         // The part before the last is still there.
         let dropped_parts = self.dropped_parts.saturating_sub(1);
         let end = TraceEnd { calls: self.calls, dropped_parts, ..end };
-        format::write_block(&mut *self.output, format::END, &serde_json::to_vec(&end)?)?;
+        format::write_block(&mut *self.output, format::END, &[serde_json::to_vec(&end)?])?;
         self.output.flush()?;
         Ok(end)
     }
@@ -180,7 +187,7 @@ impl<'a> TraceWriter<'a> {
 
 fn begin(out: &mut dyn Write, header: &TraceHeader) -> io::Result<u64> {
     out.write_all(format::TRACE_MARK)?;
-    Ok(8 + format::write_block(out, format::HEADER, &serde_json::to_vec(header)?)?)
+    Ok(8 + format::write_block(out, format::HEADER, &[serde_json::to_vec(header)?])?)
 }
 
 /// A name that tells of another only its class of length and its extension.
