@@ -56,7 +56,13 @@ impl<'t> TraceComparison<'t> {
             let syncing = side.classes.iter().filter(|(class, _)| class.syncs());
             syncing.map(|(_, figures)| figures.on_directories).sum()
         };
+        // An import does not know what is a directory.
+        let knows = |side: &TraceSummary| {
+            let syncing = side.classes.iter().filter(|(class, figures)| class.syncs() && figures.calls > 0);
+            syncing.map(|(_, figures)| figures.of_known_type > 0).reduce(|a, b| a || b).unwrap_or(true)
+        };
         match self.sides.map(syncs) {
+            _ if !self.sides.into_iter().all(knows) => Vec::new(),
             [0, n] if n > 0 => vec![format!("B syncs directories ({}), and A does not", count(n, "call"))],
             [n, 0] if n > 0 => vec![format!("A syncs directories ({}), and B does not", count(n, "call"))],
             _ => Vec::new(),
@@ -181,7 +187,6 @@ impl<'t> TraceComparison<'t> {
                 blocks.push(SheetBlock::Warnings { label: NoteLabel::Warning, items });
             }
         }
-        blocks.push(SheetBlock::Text { text: result.clone() });
         Sheet { title: "Traces".to_owned(), answer: Answer { result, ..Answer::default() }, blocks, ..Sheet::default() }
     }
 

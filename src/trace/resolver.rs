@@ -119,7 +119,9 @@ impl<'a> TraceResolver<'a> {
 
     /// A thread slept between two calls.
     pub fn wait(&mut self, start: u64, end: u64, thread: u32, woken_by: Option<u32>) -> io::Result<()> {
-        let wait = TracedWait { start: self.time(start), duration: end.saturating_sub(start), thread, woken_by };
+        // It may have begun before the recording.
+        let (start, end) = (self.time(start), self.time(end));
+        let wait = TracedWait { start, duration: end.saturating_sub(start), thread, woken_by };
         self.send(&TraceEvent::Wait(wait))
     }
 

@@ -64,7 +64,8 @@ pub struct ClassFigures {
     pub durations: Spread,
     /// The bytes of each call that moved any.
     pub sizes: Spread,
-    /// Calls on directories.
+    /// Calls on files whose type is known, and on those that are directories.
+    pub of_known_type: u64,
     pub on_directories: u64,
 }
 
@@ -127,6 +128,7 @@ impl TraceSummary {
             figures.bytes = figures.bytes.saturating_add(bytes);
             figures.sizes.add(bytes);
         }
+        figures.of_known_type += u64::from(call.mode.is_some());
         figures.on_directories += u64::from(call.mode.is_some_and(|mode| mode & libc::S_IFMT == libc::S_IFDIR));
         *self.threads.entry(call.thread).or_default() += 1;
         self.processes.insert(call.process);

@@ -271,6 +271,9 @@ fn capable() -> Result<(), BpfRefusal> {
     const SYS_ADMIN: u64 = 1 << 21;
     const PERFMON: u64 = 1 << 38;
     const BPF: u64 = 1 << 39;
+    if !kernel_text("/proc/self/uid_map").split_whitespace().eq(["0", "0", "4294967295"]) {
+        return Err(BpfRefusal::Capabilities("CAP_BPF and CAP_PERFMON, and those of a user namespace do not count"));
+    }
     let status = kernel_text("/proc/self/status");
     let field = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let held = field.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
