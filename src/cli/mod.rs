@@ -44,6 +44,7 @@ mod program_help;
 mod ranked;
 mod recording;
 mod recording_args;
+mod recording_overhead;
 mod run_options;
 mod run_tables;
 mod screen;

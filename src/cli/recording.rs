@@ -3,6 +3,7 @@
 use super::choices::FigureFormat;
 use super::console::{notice, print_lines};
 use super::recording_args::{RecordArgs, TraceCommand};
+use super::recording_overhead;
 use crate::diag::{Failure, Status};
 use crate::measure::mount;
 use crate::os::held_dir::HeldDir;
@@ -10,13 +11,13 @@ use crate::os::{handle, limits, proc, reading, signals};
 use crate::sheet::{latex, markdown, text};
 use crate::trace::{
     BpfRecorder, PathId, ProcView, Recorded, RecordingEnd, RecordingWish, TRACE_MARK, TraceComparison, TraceEnd,
-    TraceError, TraceHeader, TraceResolver, TraceScope, TraceSummary, TraceWriter, TreeEntry, import_strace,
-    ptrace_cost, record_by_ptrace,
+    TraceError, TraceEvent, TraceHeader, TraceResolver, TraceScope, TraceSummary, TraceWriter, TreeEntry,
+    import_strace, ptrace_cost, record_by_ptrace,
 };
 use crate::util::count::{count, fixed, grouped};
 use crate::util::{duration, printable, size};
 use crate::version::VERSION;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
 use std::io::{self, BufReader, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -35,13 +36,22 @@ const NOT_SEEN: [&str; 2] = ["page faults of mappings", "io_uring"];
 
 /// Records a command or a process. Returns the exit status of the command.
 pub(super) fn record(args: &RecordArgs) -> Result<u8, Failure> {
+    signals::install_handlers();
+    let _kept = signals::Kept::begin();
+    if args.check_overhead {
+        return recording_overhead::check(args);
+    }
+    let (status, _) = record_once(args)?;
+    Ok(u8::try_from(status).unwrap_or(1))
+}
+
+/// Records. Returns the exit status of the command, and the seconds that it ran.
+pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
     let path = args.output.clone().unwrap_or_else(|| DEFAULT_OUTPUT.into());
     let scope = scope(&args.under)?;
     let can_not = |error: io::Error| can_not_write(&path, &error);
     let (dir, name) = HeldDir::of_entry(&path).map_err(can_not)?;
     let file = dir.create_private(&name).map_err(can_not)?;
-    signals::install_handlers();
-    let _kept = signals::Kept::begin();
     let what = match args.process {
         Some(process) => Recorded::Process(process),
         None => Recorded::Command(args.command.clone()),
@@ -61,6 +71,7 @@ pub(super) fn record(args: &RecordArgs) -> Result<u8, Failure> {
     }
     let writer = RefCell::new(writer);
     let broken = RefCell::new(None);
+    let subject = Cell::new(SubjectTime::Unknown);
     let begin = Instant::now();
     let mut resolver = TraceResolver::new(
         crate::os::clock::monotonic_ns(),
@@ -68,6 +79,7 @@ pub(super) fn record(args: &RecordArgs) -> Result<u8, Failure> {
         Box::new(ProcView),
         // A full disk ends the recording, and not the program.
         Box::new(|event, paths| {
+            subject.set(subject.get().after(event));
             if broken.borrow().is_none()
                 && let Err(error) = writer.borrow_mut().event(event, paths)
             {
@@ -123,8 +135,34 @@ pub(super) fn record(args: &RecordArgs) -> Result<u8, Failure> {
         let help = "what was written before is a trace that lacks its end";
         Failure::failed(format!("{}: the recording ended: {error}", path.display()), help)
     })?;
-    report(&path, &end, &recorded, took.as_secs_f64());
-    Ok(recorded.status.map_or(0, |status| u8::try_from(status).unwrap_or(1)))
+    match args.check_overhead {
+        true => dir.remove_file(&name).map_err(can_not)?,
+        false => report(&path, &end, &recorded, took.as_secs_f64()),
+    }
+    Ok((recorded.status.unwrap_or(0), subject.get().seconds().unwrap_or(took.as_secs_f64())))
+}
+
+/// How long the first program runs, in nanoseconds: what it has started may run on.
+#[derive(Clone, Copy)]
+enum SubjectTime {
+    Unknown,
+    Process(u32),
+    Ended(u64),
+}
+
+impl SubjectTime {
+    fn after(self, event: &TraceEvent) -> Self {
+        match (self, event) {
+            (Self::Unknown, TraceEvent::Exec { process, .. }) => Self::Process(*process),
+            (Self::Process(process), TraceEvent::Exit { time, thread }) if *thread == process => Self::Ended(*time),
+            _ => self,
+        }
+    }
+
+    fn seconds(self) -> Option<f64> {
+        let Self::Ended(ns) = self else { return None };
+        Some(ns as f64 / 1e9)
+    }
 }
 
 /// The recorder in the kernel, unless `ptrace` is wanted, or is all that is allowed.
@@ -172,7 +210,7 @@ fn can_not_write(path: &Path, error: &io::Error) -> Failure {
     Failure::refused(format!("can't write {}: {error}", path.display()), help)
 }
 
-fn can_not_record(args: &RecordArgs, error: &io::Error) -> Failure {
+pub(super) fn can_not_record(args: &RecordArgs, error: &io::Error) -> Failure {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     let help = match (is_denied, args.process) {
         (true, Some(_)) => {

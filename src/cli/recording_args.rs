@@ -30,6 +30,12 @@ pub(super) struct RecordArgs {
     /// Hide names: what is kept of each is its length class and its extension
     #[arg(long)]
     pub(super) hash_names: bool,
+    /// Print how much longer the command takes while it is recorded, by five pairs of runs; the traces are removed
+    #[arg(long, conflicts_with_all = ["process", "period"])]
+    pub(super) check_overhead: bool,
+    /// Before each run of `--check-overhead`, execute this command with the shell
+    #[arg(long, value_name = "COMMAND", requires = "check_overhead")]
+    pub(super) before: Option<String>,
     /// Record the process with this number, and all that it starts
     #[arg(short = 'p', value_name = "PID", value_parser = clap::value_parser!(i32).range(1..), conflicts_with = "command",
         required_unless_present = "command")]

@@ -1,5 +1,5 @@
 // Known calls on files. `calls WHAT`: `all` makes one of each kind, `exec` goes on after it, `steady` writes until there is a file
-// `stop`.
+// `stop`, `names COUNT` looks for so many names that do not exist.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -75,6 +75,21 @@ static int steady(void) {
     return 0;
 }
 
+// Looks for so many names that do not exist.
+static void names(long count) {
+    char name[200];
+    unsigned long hash = 1;
+    for (long i = 0; i < count; i++) {
+        int length = sprintf(name, "%ld-", i);
+        for (int part = 0; part < 8; part++) {
+            hash ^= hash << 13, hash ^= hash >> 7, hash ^= hash << 17;
+            length += sprintf(name + length, "%016lx", hash);
+        }
+        access(name, F_OK);
+    }
+    printf("%ld", count);
+}
+
 int main(int argc, char **argv) {
     if (!strcmp(argv[1], "exec")) {
         write(7, data, 5);
@@ -82,6 +97,10 @@ int main(int argc, char **argv) {
     }
     if (!strcmp(argv[1], "steady"))
         return steady();
+    if (!strcmp(argv[1], "names")) {
+        names(atol(argv[2]));
+        return 0;
+    }
     int fd = open("a", O_RDWR | O_CREAT | O_TRUNC, 0644);
     for (int i = 0; i < 100; i++)
         write(fd, data, 4096);

@@ -114,6 +114,7 @@ mod rates;
 mod readers;
 mod recorded;
 mod recorder;
+mod recordings;
 mod reads;
 mod repl;
 mod resume;

@@ -1,0 +1,281 @@
+//! Tests what ends `wmlrun record`, what bounds its trace, what a trace never holds, who may record, and the overhead that it
+//! measures.
+
+use std::fs;
+use std::io::{BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use flate2::read::DeflateDecoder;
+use tempfile::TempDir;
+use wml::trace::{TraceEnd, TraceEvent, TraceReader};
+
+use crate::cmd::{Wml, binary, disk, has, skip};
+
+/// The program of known calls, and a directory for it.
+struct Calls(TempDir);
+
+impl Calls {
+    fn new() -> Self {
+        let dir = TempDir::new_in(disk()).unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/calls.c");
+        let to = dir.path().join("calls");
+        let built = Command::new("cc").arg("-w").arg("-o").args([&to, &source]).arg("-lpthread").status().unwrap();
+        assert!(built.success());
+        Self(dir)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn program(&self) -> String {
+        self.path("calls").to_str().unwrap().to_owned()
+    }
+
+    /// How much it has written while it runs steadily.
+    fn written(&self) -> u64 {
+        fs::metadata(self.path("steady")).map_or(0, |meta| meta.len())
+    }
+
+    fn waits_for_more(&self) {
+        let (begin, before) = (Instant::now(), self.written());
+        while self.written() < before + 5 {
+            assert!(begin.elapsed() < Duration::from_mins(1), "the program does not go on");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The ways to record that are allowed here.
+fn ways() -> Vec<&'static str> {
+    if !is_root() {
+        skip("recording by eBPF needs root");
+        return vec!["ptrace"];
+    }
+    vec!["ptrace", "bpf"]
+}
+
+/// The names that were looked for in a trace, how many calls it has, and its end.
+fn read(trace: &Path) -> (Vec<u64>, u64, Option<TraceEnd>) {
+    let mut reader = TraceReader::new(BufReader::new(fs::File::open(trace).unwrap())).unwrap();
+    let (mut names, mut calls) = (Vec::new(), 0);
+    reader
+        .for_each(|event, paths| {
+            let TraceEvent::Call(call) = event else { return };
+            calls += 1;
+            let name = call.path.map(|path| String::from_utf8_lossy(paths.name(path)).into_owned()).unwrap_or_default();
+            names.extend(name.split_once('-').and_then(|(n, _)| n.parse::<u64>().ok()));
+        })
+        .unwrap();
+    (names, calls, reader.end().cloned())
+}
+
+#[test]
+fn the_time_of_for_ends_a_command_and_leaves_a_process_alone() {
+    for way in ways() {
+        let calls = Calls::new();
+        let run = || Wml::below(calls.0.path()).args(["record", "--by", way, "--for", "300ms", "-o", "t.wtrace"]);
+        let output = run().args(["--", &calls.program(), "steady"]).run().exits(143);
+        let (_, count, end) = read(&output.dir().join("t.wtrace"));
+        assert!(count > 5 && end.is_some_and(|end| end.is_complete()), "{way}: {count} calls");
+
+        let mut command = Command::new(calls.program());
+        command.arg("steady").current_dir(calls.0.path()).stdin(Stdio::null()).stdout(Stdio::piped());
+        let child = command.spawn().unwrap();
+        calls.waits_for_more();
+        let output = run().args(["-p", &child.id().to_string()]).run().exits(0);
+        let (_, count, end) = read(&output.dir().join("t.wtrace"));
+        assert!(count > 5 && end.is_some_and(|end| end.is_complete()), "{way}: {count} calls");
+        calls.waits_for_more();
+        fs::write(calls.path("stop"), "").unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{way}");
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), calls.written().to_string(), "{way}");
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_and_not_the_program() {
+    needs!(is_root() && has("unshare"), "it needs root and unshare");
+    for way in ways() {
+        let calls = Calls::new();
+        fs::create_dir(calls.path("full")).unwrap();
+        let script = format!(
+            "mount -t tmpfs -o size=256k none full && {} record --by {way} -o full/t.wtrace -- ./calls names 70000; \
+             status=$?; cp full/t.wtrace . && exit $status",
+            binary().display()
+        );
+        let command = ["-m", "sh", "-c", &script];
+        let output = Command::new("unshare").args(command).current_dir(calls.0.path()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout), (Some(1), b"70000".to_vec()), "{way}: {said}");
+        assert!(said.contains("the recording ended: No space left on device"), "{way}: {said}");
+        assert_eq!(read(&calls.path("t.wtrace")).2, None, "{way}");
+        let shown = Wml::new().args(["trace", "show"]).args([calls.path("t.wtrace")]).run().exits(0);
+        assert!(shown.stdout.contains("incomplete"), "{way}: {}", shown.stdout);
+    }
+}
+
+#[test]
+fn a_trace_of_limited_size_has_the_last_calls_in_two_parts() {
+    const COUNT: u64 = 40_000;
+    for way in ways() {
+        let calls = Calls::new();
+        let output = Wml::below(calls.0.path())
+            .args(["record", "--by", way, "--max-size", "1m", "-o", "t.wtrace", "--"])
+            .args([calls.program(), "names".to_owned(), COUNT.to_string()])
+            .run()
+            .exits(0);
+        let parts = ["t.wtrace.1", "t.wtrace"].map(|name| output.dir().join(name));
+        let length: u64 = parts.iter().map(|part| fs::metadata(part).unwrap().len()).sum();
+        assert!((512 << 10..=1 << 20).contains(&length), "{way}: {length}");
+        let [(mut names, _, first_end), (last, _, end)] = parts.map(|part| read(&part));
+        names.extend(last);
+        // Without a gap between the parts.
+        assert_eq!(names, (COUNT - names.len() as u64..COUNT).collect::<Vec<_>>(), "{way}");
+        assert_eq!((first_end, output.left()), (None, vec!["t.wtrace".to_owned(), "t.wtrace.1".to_owned()]), "{way}");
+        let end = end.unwrap();
+        assert!(end.dropped_parts > 1 && !end.is_complete(), "{way}: {end:?}");
+        assert!(output.stderr.contains("older parts dropped for `--max-size`"), "{way}: {}", output.stderr);
+    }
+}
+
+/// All bytes of a trace as they were before they were deflated.
+fn inflated(trace: &Path) -> Vec<u8> {
+    let bytes = fs::read(trace).unwrap();
+    let (mut all, mut rest) = (bytes[..8].to_vec(), &bytes[8..]);
+    while !rest.is_empty() {
+        let stored = u32::from_le_bytes(rest[5..9].try_into().unwrap()) as usize;
+        DeflateDecoder::new(&rest[17..17 + stored]).read_to_end(&mut all).unwrap();
+        rest = &rest[17 + stored..];
+    }
+    all
+}
+
+#[test]
+fn a_trace_never_holds_contents_and_hides_names_where_it_shall() {
+    for way in ways() {
+        for hides in [false, true] {
+            let script = "cat tree/quagga.d/dodo.txt; echo CONTENT-WRITTEN > tree/great-auk; \
+                          mv tree/great-auk tree/moa-bird; cp tree/moa-bird tree/quagga.d/kakapo; \
+                          rm tree/quagga.d/thylacine 2> /dev/null; exit 0";
+            let output = Wml::below(&disk())
+                .file("tree/quagga.d/dodo.txt", "CONTENT-OF-A-FILE")
+                .file("script", script)
+                .env("OKAPI", "ENVIRONMENT")
+                .args(["record", "--by", way, "-o", "t.wtrace", "--under", "tree"])
+                .args(if hides { &["--hash-names"][..] } else { &[] }.to_vec())
+                .args(["--", "sh", "script", "bandicoot"])
+                .run()
+                .exits(0);
+            assert_eq!(output.stdout, "CONTENT-OF-A-FILE");
+            let bytes = inflated(&output.dir().join("t.wtrace"));
+            let has = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+            for text in ["CONTENT-OF", "CONTENT-WRITTEN", "OKAPI", "ENVIRONMENT"] {
+                assert!(!has(text), "{way}: {text}");
+            }
+            let own = output.dir().file_name().unwrap().to_str().unwrap();
+            for name in ["quagga", "dodo", "great-auk", "moa-bird", "kakapo", "thylacine", "bandicoot", own] {
+                assert_eq!(has(name), !hides, "{way}: {name}");
+            }
+            assert!(read(&output.dir().join("t.wtrace")).1 > 10);
+        }
+    }
+}
+
+/// A directory that anybody may use, with the program in it.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("wmlrun-rights-").tempdir_in("/tmp").unwrap();
+        fs::copy(binary(), dir.path().join("wmlrun")).unwrap();
+        for name in ["", "wmlrun"] {
+            fs::set_permissions(dir.path().join(name), fs::Permissions::from_mode(0o777)).unwrap();
+        }
+        Self(dir)
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.0.path().join("t.wtrace")
+    }
+
+    /// Records under another program, which takes rights away. Returns the exit status, and what was said.
+    fn record(&self, under: &[&str], args: &[&str]) -> (i32, String) {
+        for name in ["t.wtrace", "file"] {
+            let _ = fs::remove_file(self.0.path().join(name));
+        }
+        let mut command = Command::new(under[0]);
+        command.args(&under[1..]).arg("./wmlrun").args(["record", "-o", "t.wtrace"]).args(args);
+        let output = command.current_dir(self.0.path()).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+}
+
+const NOBODY: &[&str] = &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+
+#[test]
+fn who_lacks_a_right_for_ebpf_is_told_which_and_records_by_ptrace() {
+    needs!(is_root() && has("setpriv") && has("unshare"), "it needs root, setpriv and unshare");
+    let place = Place::new();
+    let both = "CAP_BPF and CAP_PERFMON";
+    let cases: [(&[&str], &str); 5] = [
+        (&["setpriv", "--bounding-set=-bpf,-sys_admin"], "CAP_BPF"),
+        (&["setpriv", "--bounding-set=-perfmon,-sys_admin"], "CAP_PERFMON"),
+        (&["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin"], both),
+        (&["unshare", "-r"], "CAP_BPF and CAP_PERFMON, and those of a user namespace do not count"),
+        (NOBODY, both),
+    ];
+    for (under, missing) in cases {
+        let (status, said) = place.record(under, &["--", "touch", "file"]);
+        assert!(status == 0 && said.contains(&format!("note: by ptrace: eBPF needs {missing}\n")), "{under:?}: {said}");
+        let (_, calls, end) = read(&place.trace());
+        assert!(calls > 0 && end.is_some_and(|end| end.is_complete()), "{under:?}: {calls} calls");
+        let (status, said) = place.record(under, &["--by", "bpf", "--", "touch", "file"]);
+        let expected = format!("can't record: eBPF needs {missing}\n");
+        assert!(status == 3 && said.contains(&expected) && !place.trace().exists(), "{under:?}: {said}");
+    }
+}
+
+#[test]
+fn a_process_of_another_user_can_not_be_recorded() {
+    needs!(is_root() && has("setpriv"), "it needs root and setpriv");
+    let place = Place::new();
+    let (status, said) = place.record(NOBODY, &["-p", &std::process::id().to_string()]);
+    let message = format!("can't record process {}: Operation not permitted", std::process::id());
+    assert!(status == 3 && said.contains(&message) && said.contains("needs CAP_SYS_PTRACE"), "{said}");
+    assert!(!place.trace().exists());
+}
+
+#[test]
+fn the_overhead_is_measured_by_pairs_of_runs() {
+    for way in ways() {
+        let check = |command: &str| {
+            Wml::below(&disk())
+                .args(["record", "--by", way, "--check-overhead", "--before", "echo before >> log"])
+                .args(["--", "sh", "-c", command])
+                .run()
+        };
+        let output = check("echo run >> log").exits(0);
+        assert!(
+            output.stderr.contains("recorded: ") && output.stderr.contains(", from 5 pairs ("),
+            "{}",
+            output.stderr
+        );
+        assert!(!output.stderr.contains("lost: "), "{}", output.stderr);
+        assert_eq!(output.left(), ["log"]);
+        // One more than the pairs have.
+        assert_eq!(fs::read_to_string(output.dir().join("log")).unwrap(), "before\nrun\n".repeat(11));
+        let failed = check("exit 3").exits(1);
+        assert!(failed.stderr.contains("the command itself ended with status 3"), "{}", failed.stderr);
+    }
+    let failed = Wml::new().args(["record", "--check-overhead", "--before", "exit 4", "--", "true"]).run().exits(1);
+    assert!(failed.stderr.contains("the command before a run ended with status 4"), "{}", failed.stderr);
+}
