@@ -36,6 +36,7 @@ mod again;
 mod aging;
 mod aio;
 mod below;
+mod bonnie;
 mod calls;
 mod captures;
 mod cold;

@@ -189,6 +189,15 @@ pub(crate) fn run(call: Wml) -> (Output, Log) {
     (output, read(logs.path()))
 }
 
+/// Runs another program under strace.
+pub(crate) fn of_program(program: &[&str]) -> Log {
+    let logs = tempfile::tempdir_in(crate::cmd::scratch()).unwrap();
+    let words = words(logs.path());
+    let output = std::process::Command::new(&words[0]).args(&words[1..]).args(program).output().unwrap();
+    assert!(output.status.success(), "{program:?}: {}", String::from_utf8_lossy(&output.stderr));
+    read(logs.path())
+}
+
 /// strace, as far as the program that it is to run.
 fn words(logs: &Path) -> Vec<OsString> {
     let trace = format!("trace={TRACED}");
@@ -300,16 +309,9 @@ fn steps_are_between_the_annotations() {
 fn a_real_trace_is_parsed() {
     needs!(available());
     let dir = tempfile::tempdir_in(crate::cmd::scratch()).unwrap();
-    let logs = tempfile::tempdir_in(crate::cmd::scratch()).unwrap();
     let target = dir.path().join("file");
-    let words = words(logs.path());
-    let status = std::process::Command::new(&words[0])
-        .args(&words[1..])
-        .args(["dd", "if=/dev/zero", &format!("of={}", target.display()), "bs=4096", "count=7", "status=none"])
-        .status()
-        .unwrap();
-    assert!(status.success());
-    let log = read(logs.path());
+    let to = format!("of={}", target.display());
+    let log = of_program(&["dd", "if=/dev/zero", &to, "bs=4096", "count=7", "status=none"]);
     let writes = log.only(|call| call.writes() && call.descriptor() == target.to_str());
     assert_eq!(writes.counts(), BTreeMap::from([("write", 7)]));
     assert_eq!(writes.calls().map(Call::bytes).sum::<u64>(), 7 * 4096);
