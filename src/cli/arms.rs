@@ -141,6 +141,11 @@ impl PlannedArm {
         Ok(arm)
     }
 
+    /// True if its runs can't have this metric.
+    pub(super) fn lacks(&self, metric: &Metric) -> bool {
+        self.plan.as_ref().is_ok_and(|plan| plan.lacks(metric).is_some())
+    }
+
     /// The lengths of its runs with their warm-ups; `None` for a run without a limit.
     pub(super) fn lengths(&self) -> &[Option<Duration>] {
         self.plan.as_ref().map_or(&[], |plan| &plan.lengths)

@@ -314,6 +314,9 @@ pub(super) struct FileArgs {
     /// Sides with which the others are compared, separated by commas: a table of the improvement over each of them
     #[arg(long, value_name = "SIDE", value_delimiter = ',', requires = "side")]
     pub(super) over: Vec<String>,
+    /// Method for the overall response time of load curves [default: that of the file]
+    #[arg(long, value_name = "METHOD", value_parser = method_parser())]
+    pub(super) method: Option<ResponseMethod>,
     /// Print a unit of systemd that continues the experiment in this results folder, of any command, after each start of
     /// the machine; install nothing
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = EXPERIMENT)]

@@ -129,7 +129,13 @@ impl Planned {
         let id = map.add(&found.name, &found.text);
         let mut file = read_file(&map, id).map_err(|errors| Failure::in_script(Status::Script, &map, errors))?;
         file.add_sides(&mut map, &args.side, &args.over)?;
-        if let Some(repeats) = args.repeats {
+        if args.method.is_some() && file.tables.curve.is_none() {
+            return Err(Failure::wrong("`--method`: the experiment has no load curve", "omit it"));
+        }
+        file.tables.method = args.method.or(file.tables.method);
+        let (full_repeats, scales) = (args.repeats.unwrap_or(file.repeats), args.scale.is_some());
+        // Small runs vary too much to wait until their intervals are narrow.
+        if let Some(repeats) = args.repeats.or(scales.then_some((file.repeats.0, file.repeats.0))) {
             (file.repeats, file.until_ci) = (repeats, precision(repeats, file.until_ci));
         }
         let reader = CellReader { beside: found.beside, file: &file, given: &args.experiment.words.0 };
@@ -146,9 +152,8 @@ impl Planned {
             let text = format!("`{word}` has no effect: the levels of {} set the same", found.name);
             return Err(Failure::wrong(text, "omit it, or change the levels in a copy of the file"));
         }
-        let plan = |cell: &FileCell<'_>| {
-            let metrics: Vec<Metric> = reader.metrics(&cell.levels).map(|metric| metric.node.clone()).collect();
-            PlannedArm::checked(&cell.arm.words, &metrics, file.hooks.is_empty()).map_err(|failure| {
+        let plan = |cell: &FileCell<'_>, metrics: &[Metric]| {
+            PlannedArm::checked(&cell.arm.words, metrics, file.hooks.is_empty()).map_err(|failure| {
                 let (text, help, is_in_script) = first_error(&failure);
                 if is_in_script {
                     let name = &cell.arm.name;
@@ -164,13 +169,26 @@ impl Planned {
                 Failure::in_script(Status::Script, &map, vec![reader.diagnose(cell, &failure)])
             })
         };
-        let mut planned: Vec<PlannedArm> = cells.iter().map(plan).collect::<Result<_, _>>()?;
+        let mut planned: Vec<PlannedArm> = cells.iter().map(|cell| plan(cell, &[])).collect::<Result<_, _>>()?;
+        // A metric of one of the scripts need not be one of the others, but it is one of the level that names it.
+        let is_of_any = |metric: &Metric| planned.iter().any(|arm| !arm.lacks(metric));
+        for (cell, arm) in cells.iter().zip(&planned) {
+            let has_own = cell.arm.metric.is_some();
+            let lacking = reader.metrics(&cell.levels).map(|metric| &metric.node).enumerate();
+            let lacking = lacking.filter(|(_, metric)| arm.lacks(metric));
+            let wrong = lacking.filter(|(n, metric)| *n == 0 && has_own || !is_of_any(metric));
+            let wrong: Vec<Metric> = wrong.map(|(_, metric)| metric.clone()).collect();
+            if !wrong.is_empty() {
+                plan(cell, &wrong)?;
+            }
+        }
         let smaller = match args.scale {
             None => None,
             Some(factor) => {
-                let full = full_size(&planned, file.repeats);
-                let names = reader.scaled(&mut cells, &planned, factor)?;
-                planned = cells.iter().map(plan).collect::<Result<_, _>>()?;
+                let full = full_size(&planned, full_repeats);
+                let mut names = reader.scaled(&mut cells, &planned, factor)?;
+                names.extend((file.repeats != full_repeats).then(|| "the number of runs".to_owned()));
+                planned = cells.iter().map(|cell| plan(cell, &[])).collect::<Result<_, _>>()?;
                 Some(((factor, names), full))
             }
         };
@@ -269,7 +287,9 @@ impl Planned {
         let runs = wrapped(&format!("{all}, {order}, {measured};"), "");
         let printed = printable::lines(&text).into_owned();
         let rest = "the creation of file sets, writeback and commands take additional time";
-        let full = self.smaller.as_ref().map_or_else(String::new, |(_, full)| format!("{full}\n"));
+        let full = self.smaller.as_ref().map_or_else(String::new, |((_, names), full)| {
+            format!("{full}\n{}\n", wrapped(&format!("`--scale` makes smaller: {}", names.join(", ")), "  "))
+        });
         format!("{}\n\n{runs}\n{rest}\n{budget}{full}", printed.trim_end())
     }
 

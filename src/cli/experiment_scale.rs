@@ -2,7 +2,7 @@
 
 use crate::measure::{Settings, WarmupLength};
 use crate::model::ModelValue;
-use crate::util::count::count;
+use crate::util::count::{count, grouped};
 use crate::util::{duration, size};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +12,9 @@ const SCALE: &str = "scale";
 
 /// What the name of a variable begins with that is divided.
 const INVERSE: &str = "1/";
+
+/// What stands before the least value of a variable.
+const AT_LEAST: &str = ">=";
 
 /// The block of file systems: a size that is a multiple of it stays one.
 const BLOCK: i64 = 4096;
@@ -23,8 +26,14 @@ const ASSUMED_RATE: u64 = 100 << 20;
 pub(super) fn names(variables: &[String]) -> Vec<&str> {
     match variables {
         [] => vec![SCALE],
-        names => names.iter().map(|name| name.trim_start_matches(INVERSE)).collect(),
+        names => names.iter().map(|name| split(name).0.trim_start_matches(INVERSE)).collect(),
     }
+}
+
+/// The name of a variable, and the least value that is left of it.
+fn split(variable: &str) -> (&str, Option<i64>) {
+    let with_least = variable.split_once(AT_LEAST);
+    with_least.map_or((variable, None), |(name, least)| (name, least.parse().ok()))
 }
 
 /// Makes a cell smaller, by further words of its command line. `values` are those of the variables, `given` has the words
@@ -39,9 +48,12 @@ pub(super) fn scale(
     let mut changed = Vec::new();
     for (name, value) in values {
         let is_inverse = variables.contains(&format!("{INVERSE}{name}"));
-        if let Some(value) = smaller(&name, &value, if is_inverse { 1.0 / factor } else { factor }) {
-            words.push(format!("--set={name}={value}"));
-            changed.push(format!("`${name}`"));
+        let least = variables.iter().map(|variable| split(variable)).find(|(of, _)| *of == name);
+        let least = least.and_then(|(_, least)| least);
+        if let Some(smaller) = smaller(&name, &value, if is_inverse { 1.0 / factor } else { factor }, least) {
+            words.push(format!("--set={name}={smaller}"));
+            let at_least = least.map_or_else(String::new, |least| format!(" (at least {})", grouped(least as u64)));
+            changed.push(format!("`${name}`{at_least}"));
         }
     }
     if changed.is_empty() {
@@ -65,13 +77,13 @@ pub(super) fn scale(
 
 /// Returns the smaller value of a variable, or `None` if it is no number. Only `$scale` may be a fraction: the others are
 /// sizes and counts, of which at least 1 is left, and of sizes a block.
-fn smaller(name: &str, value: &ModelValue, factor: f64) -> Option<String> {
+fn smaller(name: &str, value: &ModelValue, factor: f64, least: Option<i64>) -> Option<String> {
     match value {
         ModelValue::Int(value) if name != SCALE => {
             let scaled = (*value as f64 * factor).round() as i64;
             let is_size = *value > 0 && value % BLOCK == 0 && *value >= 16 * BLOCK;
             let scaled = if is_size { (scaled / BLOCK).max(1) * BLOCK } else { scaled.max(i64::from(*value > 0)) };
-            Some(scaled.to_string())
+            Some(scaled.max(least.map_or(0, |least| least.min(*value))).to_string())
         }
         ModelValue::Int(value) => Some((*value as f64 * factor).to_string()),
         ModelValue::Float(value) => Some((value * factor).to_string()),
@@ -119,7 +131,7 @@ mod tests {
 
     #[test]
     fn sizes_stay_whole_blocks_and_counts_stay_above_0() {
-        let of = |name, value, factor| smaller(name, &ModelValue::Int(value), factor).unwrap_or_default();
+        let of = |name, value, factor| smaller(name, &ModelValue::Int(value), factor, None).unwrap_or_default();
         assert_eq!(of("filesize", 1 << 30, 0.01), "10735616");
         assert_eq!(of("filesize", 1 << 20, 0.001), "4096");
         assert_eq!(
@@ -127,6 +139,8 @@ mod tests {
             ("10".into(), "1".into(), "0".into())
         );
         assert_eq!((of("fraction", 10, 100.0), of("scale", 1, 0.01)), ("1000".into(), "0.01".into()));
-        assert_eq!(smaller("x", &ModelValue::Text("a".into()), 0.5), None);
+        assert_eq!(smaller("x", &ModelValue::Text("a".into()), 0.5, None), None);
+        let at_least = |value, least| smaller("nfiles", &ModelValue::Int(value), 0.01, Some(least)).unwrap_or_default();
+        assert_eq!((at_least(20000, 1000), at_least(500, 1000)), ("1000".into(), "500".into()));
     }
 }

@@ -5,7 +5,7 @@ use super::numbers::with_direction;
 use super::sweep::sweep;
 use super::{
     Caution, DrawRule, FactorEffects, ImprovementForm, LevelTests, Pivot, Published, Sweep, Variation, cautions,
-    conditions, notes, unlike,
+    conditions, notes, sfs, unlike,
 };
 use crate::analysis::{Estimate, PrecisionRule, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation};
@@ -62,6 +62,9 @@ pub struct Factorial {
     /// Whether the lines of the tables are the metrics.
     #[serde(skip)]
     pub lines_are_metrics: bool,
+    /// The rules of SFS and its disclosure, for a load curve by its method.
+    #[serde(skip)]
+    pub sfs: Vec<(String, String)>,
     /// Notes on the validity of the runs.
     pub notes: Vec<String>,
     /// What the factors change in the first metric, in sentences without their full stop.
@@ -212,6 +215,13 @@ pub struct FactorialCell {
     pub space_after: Option<f64>,
 }
 
+impl FactorLevels {
+    /// The width of its column.
+    pub(super) fn widest(&self) -> usize {
+        self.levels.iter().chain([&self.name]).map(|text| text.chars().count()).max().unwrap_or(0)
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CellMetric {
     /// The name of the metric.
@@ -220,6 +230,13 @@ pub struct CellMetric {
     pub estimate: Option<Estimate>,
     /// The values of the complete runs that have the metric, in their order.
     pub values: Vec<f64>,
+}
+
+impl CellMetric {
+    /// True if it is a figure of a flowop, which the scripts of other cells may not have.
+    pub(super) fn is_of_flowop(&self) -> bool {
+        self.metric.parse::<Metric>().is_ok_and(|metric| metric.flowop().is_some())
+    }
 }
 
 /// The description of a factorial experiment.
@@ -284,6 +301,12 @@ impl FactorialDesign<'_> {
                 .collect(),
             beside: None,
             peaks: peaks.and_then(|factor| self.peaks(&curves, factor)).map(Box::new),
+            sfs: match (&self.tables.method, curves.first()) {
+                (Some(_), Some(curve)) => {
+                    sfs::facts(&curve.points.iter().map(|point| point.level.clone()).collect::<Vec<_>>(), &sides)
+                }
+                _ => Vec::new(),
+            },
             curves,
             lines_are_metrics: self.tables.lines_are_metrics,
             is_interrupted: false,

@@ -7,11 +7,12 @@ use super::phrases::ended;
 use super::repeats_sheet::state_name;
 use super::repeats_sheet::tone;
 use super::sweep_sheet::curves_beside;
-use super::{Caution, CellMetric, Factorial, FactorialCell, LevelTests, Pivot, Variation, cautions};
+use super::{Caution, CellMetric, FactorLevels, Factorial, FactorialCell, LevelTests, Pivot, Variation, cautions};
 use crate::analysis::{PrecisionRule, RepeatState};
 use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Usability};
 use crate::util::count::{count, grouped};
 use crate::util::size;
+use crate::util::wrap::WIDTH;
 
 /// Whether any cell has an interval, for which it needs at least two runs.
 fn has_intervals(result: &Factorial) -> bool {
@@ -80,16 +81,16 @@ fn cells(result: &Factorial) -> SheetTable {
     let mut columns = factor_columns(result);
     columns.extend([SheetColumn::numbers("runs"), SheetColumn::numbers("failed").only(Media::PAGE)]);
     columns.extend(has_own.then(|| SheetColumn::words("metric")));
-    for metric in &result.metrics {
-        columns.extend(figure_columns(result, if has_own { "value" } else { metric }));
+    for (n, metric) in result.metrics.iter().enumerate() {
+        columns.extend(figure_columns(result, if has_own && n == 0 { "value" } else { metric }));
     }
     columns.extend(last_columns(result));
     let mut table = SheetTable { is_compact: true, ..SheetTable::of("Cells", columns) };
     for cell in &result.cells {
         let mut row = factor_cells(cell);
         row.extend([grouped(cell.runs), grouped(cell.failed)]);
-        for metric in &cell.metrics {
-            row.extend(has_own.then(|| metric.metric.clone()));
+        for (n, metric) in cell.metrics.iter().enumerate() {
+            row.extend((has_own && n == 0).then(|| metric.metric.clone()));
             row.extend(figures(result, metric));
         }
         row.extend(last_cells(result, cell));
@@ -107,7 +108,9 @@ fn cells_by_metric(result: &Factorial) -> SheetTable {
     columns.extend(last_columns(result));
     let mut table = SheetTable { is_compact: true, ..SheetTable::of("Cells", columns) };
     for cell in &result.cells {
-        for (n, metric) in cell.metrics.iter().enumerate() {
+        // The flowops of the other scripts are left out.
+        let is_of_script = |metric: &&CellMetric| cell.runs == 0 || !metric.values.is_empty() || !metric.is_of_flowop();
+        for (n, metric) in cell.metrics.iter().filter(is_of_script).enumerate() {
             // What a cell has once is in its first row.
             let once = |text: String| if n == 0 { text } else { String::new() };
             let mut row: Vec<String> = factor_cells(cell).into_iter().map(once).collect();
@@ -119,6 +122,41 @@ fn cells_by_metric(result: &Factorial) -> SheetTable {
         }
     }
     table
+}
+
+/// The cells as tables of text with some of the metrics each, if one with all of them is wider than a terminal and no
+/// metric has an interval: a line for each cell.
+fn cells_in_parts(result: &Factorial) -> Vec<SheetTable> {
+    let first: usize = result.factors.iter().map(FactorLevels::widest).sum();
+    let mut parts: Vec<Vec<usize>> = Vec::new();
+    let mut width = WIDTH;
+    for (n, metric) in result.metrics.iter().enumerate() {
+        width += metric.len() + 2;
+        if width > WIDTH {
+            width = first + metric.len() + 2;
+            parts.push(Vec::new());
+        }
+        parts.last_mut().into_iter().for_each(|part| part.push(n));
+    }
+    if parts.len() < 2 || has_intervals(result) || result.has_own_metrics() {
+        return Vec::new();
+    }
+    let part = |(at, of): (usize, &Vec<usize>)| {
+        let numbers = of.iter().map(|n| SheetColumn::numbers(&result.metrics[*n]));
+        let last = if at + 1 == parts.len() { last_columns(result) } else { Vec::new() };
+        let columns = factor_columns(result).into_iter().chain(numbers).chain(last);
+        let mut table = SheetTable { is_compact: true, media: Media::TEXT, ..SheetTable::of("Cells", columns) };
+        for cell in &result.cells {
+            let value = |n: &usize| {
+                let metric = &cell.metrics[*n];
+                metric.estimate.map_or_else(dash, |estimate| figure(&metric.metric, estimate.value))
+            };
+            let last = if at + 1 == parts.len() { last_cells(result, cell) } else { Vec::new() };
+            table.row(factor_cells(cell).into_iter().chain(of.iter().map(value)).chain(last));
+        }
+        table
+    };
+    parts.iter().enumerate().map(part).collect()
 }
 
 /// The runs and the cells, and how many failed.
@@ -170,6 +208,9 @@ fn answer(result: &Factorial) -> Answer {
 const STUDY_COVERAGE: &str = "the cells ended by the rule of the study, whose 95 % intervals contain the true mean in only 72 \
     to 75 of 100 cases if runs depend on each other (lag-1 autocorrelation 0.5)";
 
+/// What stands above the disclosure.
+const NOT_OF_SPEC: &str = "Rules and disclosure of SFS. The figures are not results of SPEC: the calls are local.";
+
 /// The reasons to distrust an experiment that it shows itself.
 fn doubts(result: &Factorial) -> Vec<Caution> {
     let mut found = Vec::new();
@@ -213,7 +254,10 @@ impl Factorial {
 impl ResultDocument for Factorial {
     fn sheet(&self) -> Sheet {
         let mut table = cells(self);
-        if !self.has_own_metrics() && self.metrics.len() > 1 {
+        let parts = cells_in_parts(self);
+        if !parts.is_empty() {
+            table.media = Media::RICH;
+        } else if self.metrics.len() > 1 {
             table.narrow = Some(Box::new(cells_by_metric(self)));
         }
         let mut answer = answer(self);
@@ -222,6 +266,7 @@ impl ResultDocument for Factorial {
         let mut blocks: Vec<SheetBlock> =
             self.conclusions().into_iter().map(|text| SheetBlock::Text { text }).collect();
         blocks.push(SheetBlock::Table(table));
+        blocks.extend(parts.into_iter().map(SheetBlock::Table));
         blocks.extend(SheetBlock::messages(NoteLabel::Warning, &self.failures()));
         blocks.extend(self.effects.iter().map(|effects| SheetBlock::Table(effects.table())));
         blocks.extend(self.column_tables().into_iter().map(SheetBlock::Table));
@@ -229,6 +274,10 @@ impl ResultDocument for Factorial {
         blocks.extend(self.beside.iter().filter_map(|of| of.table(self)).map(SheetBlock::Table));
         blocks.extend(self.variation.iter().map(Variation::table).map(SheetBlock::Table));
         blocks.extend(self.curves.iter().map(|curve| SheetBlock::Part(curve.sheet())));
+        if !self.sfs.is_empty() {
+            blocks.push(SheetBlock::Text { text: NOT_OF_SPEC.to_owned() });
+            blocks.push(SheetBlock::Facts { pairs: self.sfs.clone(), is_wrapped: true });
+        }
         blocks.extend(SheetBlock::messages(NoteLabel::Note, &notes));
         Sheet { title: self.name.clone(), answer, tone: tone(self.state), blocks }
     }
@@ -253,7 +302,7 @@ impl ResultDocument for Factorial {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::formats::shown::{bencher, benchstat, csv, markdown, text};
-    use super::super::{AsJson as _, FactorLevels, FactorialDesign, FactorialTables};
+    use super::super::{AsJson as _, FactorialDesign, FactorialTables};
     use super::*;
     use crate::import::{Metric, Observation};
     use std::collections::BTreeMap;

@@ -54,7 +54,9 @@ impl LevelTests {
             let own = own.and_then(|found| found.metric.parse().ok());
             Self::of_group(own.as_ref().unwrap_or(metric), &group, &samples)
         };
-        cell_groups(factors, factor).into_iter().map(group).collect()
+        let all = cell_groups(factors, factor).into_iter().map(group);
+        // Scripts without this metric, and those that do nothing of its kind.
+        all.filter(|of| of.levels.iter().filter_map(|level| level.sample).any(|sample| sample.mean != 0.0)).collect()
     }
 
     fn of_group(metric: &Metric, group: &CellGroup<'_>, samples: &[&[f64]]) -> Self {

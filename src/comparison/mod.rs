@@ -35,6 +35,7 @@ mod phrases;
 mod pivot;
 mod repeats;
 mod repeats_sheet;
+mod sfs;
 mod steps;
 mod study_document;
 mod suite;

@@ -79,25 +79,35 @@ pub(super) fn curves_beside(curves: &[Sweep]) -> Option<SheetTable> {
                 (false, true) => "*",
                 (false, false) => "",
             };
-            [
-                point.throughput().map_or_else(dash, |rate| figure("ops", rate.value)) + mark,
-                point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
-                point.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
-            ]
+            curve_cells(point, mark)
         };
         table.row(std::iter::once(point.level.clone()).chain(curves.iter().flat_map(cells)));
     }
+    let peak = |curve: &Sweep| {
+        let point = curve.points.iter().find(|point| curve.is_peak(point));
+        point.map_or_else(|| [dash(), dash(), dash()], |point| curve_cells(point, ""))
+    };
     let ort = |curve: &Sweep| {
         let ort = curve.overall.map_or_else(dash, |overall| figure("latency.mean", overall.ort));
         [String::new(), ort, String::new()]
     };
-    table.sums.push(table.rows.len());
+    table.sums.extend([table.rows.len(), table.rows.len() + 1]);
+    table.row(std::iter::once("peak".to_owned()).chain(curves.iter().flat_map(peak)));
     table.row(std::iter::once("ORT".to_owned()).chain(curves.iter().flat_map(ort)));
     let is_overloaded = curves.iter().flat_map(|curve| &curve.points).any(|point| point.is_overloaded);
     let overloaded = if is_overloaded { "; !: overloaded, the response time grows with the run" } else { "" };
     let method = first.method.name();
     table.below = vec![format!("ORT: overall response time ({method}); *: peak{overloaded}")];
     Some(table)
+}
+
+/// The throughput of a point with a mark, its response time and the processors.
+fn curve_cells(point: &SweepPoint, mark: &str) -> [String; 3] {
+    [
+        point.throughput().map_or_else(dash, |rate| figure("ops", rate.value)) + mark,
+        point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
+        point.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
+    ]
 }
 
 /// The last cell of a point: whether it is the peak or the knee, or overloaded, and its failures.

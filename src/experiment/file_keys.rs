@@ -35,7 +35,8 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
         "With `\"MIN..MAX\"`: end a cell as a study of snapshots did, once all intervals are narrow, as if its runs \
          were independent; by default they must be so twice, corrected for autocorrelation"),
     key("scale", "list of texts",
-        "The variables that `--scale F` multiplies, in each script that has them; `1/NAME` divides. By default `scale`"),
+        "The variables that `--scale F` multiplies, in each script that has them; `1/NAME` divides, `NAME>=N` leaves at least \
+         N. By default `scale`"),
     key("metrics", "list of texts",
         "The figures of the result, as for `--metric`; `study` is those of a study of snapshots with `oltp_sync`; by \
          default `ops` and `latency.mean`"),
@@ -81,7 +82,7 @@ pub const LEVEL_KEYS: &[FileKey] = &[
     key("options", "text or list of texts", "Options, which override those of the experiment"),
     key("set", "table", "Variables and their values"),
     key("scale", "list of texts", "The variables that `--scale` multiplies at this level"),
-    key("metric", "text", "The metric of the cells at this level, instead of the one in `metrics`"),
+    key("metric", "text", "The metric of the cells at this level, instead of the first in `metrics`"),
     key("before", "text", "A command before successive runs at this level"),
     key("after", "text", "A command after them"),
     key("time-limit", "time", "The maximum duration of each of the two commands"),

@@ -61,11 +61,6 @@ impl FileParser<'_> {
         let mut with_own = file.factors.iter().filter_map(|factor| Some((factor, own(factor)?)));
         if let Some((factor, metric)) = with_own.next() {
             let name = &factor.name.node;
-            if file.metrics.len() > 1 {
-                let message = "a level has a metric, and `metrics` has several";
-                let help = "leave one in `metrics`, that of the levels without a metric";
-                self.errors.add(Code::WrongValue, metric.span, message, help);
-            }
             if let Some((other, metric)) = with_own.next() {
                 let message = format!("levels of two factors have metrics: `{name}` and `{}`", other.name.node);
                 let help = "give a metric only to levels of one of them";

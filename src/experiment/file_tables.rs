@@ -95,7 +95,14 @@ impl FileParser<'_> {
 
     /// Reads the variables that `--scale` multiplies.
     pub(super) fn scale(&mut self, root: &FileTable<'_>) -> Vec<String> {
-        self.one_or_several(root, "scale").into_iter().map(|name| name.node).collect()
+        let names = self.one_or_several(root, "scale");
+        for name in &names {
+            if let Some((_, least)) = name.node.split_once(">=").filter(|(_, least)| least.parse::<u32>().is_err()) {
+                let message = format!("`{}` is no least value", printable::line(least));
+                self.wrong(name, message, "write a whole number, such as `\"nfiles>=100\"`");
+            }
+        }
+        names.into_iter().map(|name| name.node).collect()
     }
 
     /// Reads whether the variation is shown.

@@ -92,6 +92,7 @@ impl<'a> Standing<'a> {
         let mut arms: Vec<ArmSoFar> = (0..experiment.arms.len()).map(new).collect();
         for run in &self.folder.runs {
             let value = experiment.values_of(run.arm, &run.observation).and_then(|values| values.first().copied());
+            let value = value.filter(|value| value.is_finite());
             match (arms.get_mut(run.arm), value) {
                 (Some(arm), Some(value)) => arm.values.push(value),
                 (Some(arm), None) => arm.failed += 1,

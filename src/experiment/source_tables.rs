@@ -1,15 +1,17 @@
 //! The tables of published measurements: shipped experiments with planted runs, and what is printed of them.
 //!
-//! A case is a file `tests/cases/source/NAME.csv`. `# experiment: NAME`, `# sides: A, B` and `# over: B` say what is run; the
-//! first line without `#` has the factors and the figures of a run. A cell with one line has three runs, of which two
-//! differ from the first by 0.1 %. Cells without a line are not part of the table.
+//! A case is a file `tests/cases/source/NAME.csv`. `# experiment: NAME`, `# sides: A, B`, `# over: B` and `# method: sfs3`
+//! say what is run, `# metrics: A, B` what `report --metric` shows, and `# condition: NAME=VALUE` is a condition of all
+//! runs. The first line without `#` has the factors and the figures of a run. A cell with one line has three runs, of
+//! which two differ from the first by 0.1 %, unless the experiment makes one. Cells without a line are not part of the
+//! table.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 use super::{FileLevel, read_file, suite};
-use crate::analysis::RepeatState;
+use crate::analysis::{RepeatState, ResponseMethod};
 use crate::comparison::{FactorLevels, Factorial, FactorialDesign, find_format};
 use crate::import::{Metric, Observation};
-use crate::source::SourceMap;
+use crate::source::{SourceMap, Spanned};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -22,9 +24,10 @@ fn names(text: Option<&str>) -> Vec<String> {
     text.into_iter().flat_map(|text| text.split(", ")).map(str::to_owned).collect()
 }
 
-/// Runs with these figures: as they are, less 0.1 % and more.
-fn runs(lines: &[BTreeMap<String, f64>]) -> Vec<Observation> {
+/// Runs with these figures: as they are and, if a cell has several, less 0.1 % and more.
+fn runs(lines: &[BTreeMap<String, f64>], conditions: &BTreeMap<String, String>, repeats: u64) -> Vec<Observation> {
     let scaled = |figures: &BTreeMap<String, f64>, factor: f64| Observation {
+        conditions: conditions.clone(),
         figures: figures.iter().map(|(name, value)| (name.clone(), value * factor)).collect(),
         warnings: figures
             .get("overloaded")
@@ -35,7 +38,7 @@ fn runs(lines: &[BTreeMap<String, f64>]) -> Vec<Observation> {
         ..Observation::default()
     };
     match lines {
-        [one] => [1.0, 0.999, 1.001].map(|factor| scaled(one, factor)).to_vec(),
+        [one] if repeats > 1 => [1.0, 0.999, 1.001].map(|factor| scaled(one, factor)).to_vec(),
         lines => lines.iter().map(|figures| scaled(figures, 1.0)).collect(),
     }
 }
@@ -47,6 +50,12 @@ fn table(text: &str) -> Factorial {
     let mut file = read_file(&map, id).unwrap();
     let sides: Vec<String> = names(said(text, "sides")).iter().map(|side| format!("{side}=--dir {side}")).collect();
     file.add_sides(&mut map, &sides, &names(said(text, "over"))).unwrap_or_else(|failure| panic!("{failure:?}"));
+    file.tables.method = said(text, "method").and_then(ResponseMethod::find).or(file.tables.method);
+    let metrics = names(said(text, "metrics"));
+    if !metrics.is_empty() {
+        let metrics = metrics.iter().map(|name| Spanned { node: name.parse().unwrap(), span: file.metrics[0].span });
+        file.metrics = metrics.collect();
+    }
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
     let heads: Vec<&str> = lines.next().unwrap().split(',').collect();
     let (levels, figures) = heads.split_at(file.factors.len());
@@ -85,11 +94,18 @@ fn table(text: &str) -> Factorial {
             levels: factor.levels.iter().map(|level| level.name.node.clone()).collect(),
         })
         .collect();
+    let conditions = text.lines().filter_map(|line| line.strip_prefix("# condition: ")?.split_once('='));
+    let conditions = conditions.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let metrics: Vec<Metric> = file.metrics.iter().map(|metric| metric.node.clone()).collect();
     let own: Vec<Option<Metric>> = cells.iter().map(|(_, own)| own.clone()).collect();
     let runs: Vec<(String, Vec<Observation>)> = cells
         .iter()
-        .map(|(levels, _)| (levels.join(","), planted.get(levels).map_or_else(Vec::new, |lines| runs(lines))))
+        .map(|(levels, _)| {
+            (
+                levels.join(","),
+                planted.get(levels).map_or_else(Vec::new, |lines| runs(lines, &conditions, file.repeats.1)),
+            )
+        })
         .collect();
     let design = FactorialDesign {
         name,

@@ -66,7 +66,7 @@ impl CellRuns {
         Self { series: vec![Vec::new(); metrics], ..Self::default() }
     }
 
-    /// Adds a run with the values of the metrics; none if it failed.
+    /// Adds a run with the values of the metrics, of which one that it lacks is NaN; none if it failed.
     pub(super) fn add(&mut self, values: &[f64]) {
         self.made += 1;
         self.has_failed |= values.len() < self.series.len();
@@ -81,13 +81,21 @@ impl CellRuns {
             let state = if is_complete { RepeatState::Complete } else { RepeatState::Running };
             return CellProgress { state, predicted: self.made.max(rule.runs.max), widest: None };
         }
-        if self.has_failed {
+        // What a script does not do, such as the writes of a reader, is not waited for.
+        let is_done = |n: &usize| self.series[*n].iter().any(|value| *value != 0.0 && !value.is_nan());
+        let mut done: Vec<usize> = (0..self.series.len()).filter(is_done).collect();
+        if done.is_empty() {
+            done = (0..self.series.len()).collect();
+        }
+        let series: Vec<Vec<f64>> = done.iter().map(|n| self.series[*n].clone()).collect();
+        if self.has_failed || series.iter().flatten().any(|value| value.is_nan()) {
             // More runs do not make a cell precise in which a run failed.
             let state = if self.made >= rule.runs.min { RepeatState::NotConverged } else { RepeatState::Running };
             return CellProgress { state, predicted: self.made.max(rule.runs.min), widest: None };
         }
-        let found = rule.evaluate(&self.series);
-        let widest = found.half_width.is_finite().then_some((found.worst, found.half_width));
+        let found = rule.evaluate(&series);
+        let worst = done.get(found.worst).copied().filter(|_| found.half_width.is_finite());
+        let widest = worst.map(|worst| (worst, found.half_width));
         CellProgress { state: found.state, predicted: found.predicted, widest }
     }
 }

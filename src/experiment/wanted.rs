@@ -373,12 +373,19 @@ impl Experiment {
         self.arms.iter().any(|arm| arm.metric.is_some())
     }
 
-    /// Returns the values of the metrics in a run of an arm, or `None` when the run failed or lacks one.
+    /// Returns the values of the metrics in a run of an arm, or `None` when the run failed or lacks one. In a factorial
+    /// experiment, whose cells may have different scripts, those that it lacks are NaN.
     pub(super) fn values_of(&self, arm: usize, run: &Observation) -> Option<Vec<f64>> {
         if run.failure.is_some() {
             return None;
         }
-        self.metrics_of(arm).iter().map(|metric| metric.of(run)).collect()
+        let values: Vec<Option<f64>> = self.metrics_of(arm).iter().map(|metric| metric.of(run)).collect();
+        match self.kind() {
+            ExperimentKind::Factorial if values.iter().any(Option::is_some) => {
+                Some(values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect())
+            }
+            _ => values.into_iter().collect(),
+        }
     }
 
     /// True if commands are executed between runs, which may mount file systems.

@@ -51,6 +51,7 @@ enum MetricUnit {
     Seconds,
     Mib,
     Joules,
+    Percent,
     /// Only the user knows it.
     Unknown,
 }
@@ -65,6 +66,7 @@ impl MetricUnit {
             Self::KibThroughput => "KiB/s",
             Self::Mib => "MiB",
             Self::Joules => "J",
+            Self::Percent => "%",
             Self::Nanoseconds | Self::Seconds | Self::Unknown => "",
         }
     }
@@ -102,10 +104,12 @@ const fn kind(
 
 use Direction::{HigherIsBetter as Higher, LowerIsBetter as Lower};
 use MetricSource::{Flowops, RunAndCommands};
-use MetricUnit::{Joules, KibThroughput, Mib, Nanoseconds, Operations, Seconds, Throughput, Transactions, Unknown};
+use MetricUnit::{
+    Joules, KibThroughput, Mib, Nanoseconds, Operations, Percent, Seconds, Throughput, Transactions, Unknown,
+};
 
 #[rustfmt::skip]
-pub const METRICS: [MetricKind; 34] = [
+pub const METRICS: [MetricKind; 35] = [
     kind("ops", Operations, Higher, "I/O operations per second", Flowops),
     kind("reads", Operations, Higher, "operations per second that read",
         MetricSource::Run(|run| Some(rate(run, |f| f.reads)))),
@@ -135,6 +139,8 @@ pub const METRICS: [MetricKind; 34] = [
         RunAndCommands(|run| Some(run.measured_seconds))),
     kind("cpu", Seconds, Lower, "processor time of the program and its commands, user and system",
         MetricSource::Run(|run| Some(run.summary.user_seconds? + run.summary.system_seconds?))),
+    kind("cpu.percent", Percent, Lower, "this time in per cent of the measured time: 100 is one processor",
+        MetricSource::Run(|run| Some((run.summary.user_seconds? + run.summary.system_seconds?) * 100.0 / run.measured_seconds))),
     kind("cpu.op", Nanoseconds, Lower, "this time per I/O operation",
         MetricSource::Run(|run| Some(run.summary.cpu_us_per_op? * 1e3))),
     kind("user", Seconds, Lower, "user time of the program; with a prefix, of a command",
@@ -206,6 +212,7 @@ pub(super) const VALUE: &str = "value";
 /// The measures of a published study of snapshots, each of which had to be precise: on Hammer all, on ZFS those up to `mib`.
 /// It also had the number of operations, which `ops` is in a run of fixed length.
 pub const STUDY: [&str; 13] = [
+    "ops",
     "shadow-post-dbwr.ops",
     "shadow-post-lg.ops",
     "shadowhog.ops",
@@ -213,7 +220,6 @@ pub const STUDY: [&str; 13] = [
     "shadowread.ops",
     "dbwrite-a.ops",
     "dbwrite-a.latency.mean",
-    "ops",
     "reads",
     "writes",
     "mib",

@@ -275,6 +275,11 @@ fn run_figures(run: &Run) -> impl Iterator<Item = (String, f64)> {
         ("achieved", run.open_loop.as_ref().map(|open| open.achieved_per_s)),
         ("request_response", run.open_loop.as_ref().and_then(OpenLoop::response_ns_mean)),
         ("cpu_busy", run.summary.cpu_busy),
+        ("warmup", run.warmup.as_ref().map(|warmup| warmup.seconds)),
+        ("processes", Some(run.processes as f64)),
+        ("threads", Some(run.threads as f64)),
+        ("files", Some(run.filesets.iter().map(|set| set.files).sum::<u64>() as f64)),
+        ("files.bytes", Some(run.filesets.iter().map(|set| set.bytes).sum::<u64>() as f64)),
     ];
     let found = found.into_iter().chain(variations(run));
     found.filter_map(|(name, value)| Some((name.to_owned(), value?))).chain(of_whole_run(run))

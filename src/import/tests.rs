@@ -572,6 +572,6 @@ fn metrics_have_names_and_directions() {
     let flowop = flowop.into_iter().chain(["mib", "ops"].map(str::to_owned));
     let flowop = std::iter::once("kib".to_owned()).chain(flowop);
     let flowop = flowop.map(|figure| format!("shadowread.{figure}")).collect::<Vec<_>>().join(", ");
-    let others = "cpu and 8 more";
+    let others = "cpu and 9 more";
     assert_eq!(Metric::names(&found), format!("kib, mib, ops, seconds, system, user, {flowop}, {others}"));
 }

@@ -23,6 +23,7 @@ pub(super) fn blocks(found: &Factorial) -> Vec<SheetBlock> {
     let mut sheet = found.sheet();
     found.tests.iter().for_each(|tests| sheet.add_after(&tests.caption(), level_pictures(found, tests)));
     found.curves.iter().zip(sheet.parts()).for_each(|(curve, part)| sweep::draw(curve, part));
+    sheet.blocks.extend(sweep::over_processors(&found.curves).map(SheetBlock::Picture));
     for n in 0..found.metrics.len() {
         for metric in found.metrics_at(n) {
             sheet.blocks.extend(cells(found, n, metric));

@@ -16,6 +16,7 @@ const ACHIEVED: &str = "achieved requests/s";
 pub(super) fn blocks(found: &Sweep) -> Vec<SheetBlock> {
     let mut sheet = found.sheet();
     draw(found, &mut sheet);
+    sheet.blocks.extend(over_processors(std::slice::from_ref(found)).map(SheetBlock::Picture));
     sheet.into_page()
 }
 
@@ -33,6 +34,9 @@ pub(super) fn draw(found: &Sweep, sheet: &mut Sheet) {
     let pictures = [Some(throughput), achieved_rates(found), Some(response), load_curve(found)];
     sheet.blocks.extend(pictures.into_iter().flatten().map(SheetBlock::Picture));
 }
+
+/// The classes of several curves in one picture.
+const CURVE_CLASSES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
 /// The title of the rate that a curve is of.
 fn rate_title(sweep: &Sweep) -> &'static str {
@@ -138,6 +142,40 @@ fn achieved_rates(sweep: &Sweep) -> Option<Picture> {
             .to_owned(),
         legend: Vec::new(),
         drawing: chart.drawing("The achieved rate over the offered rate"),
+        table,
+    })
+}
+
+/// Draws the rate of each curve over the share of the processors that it took. `None` if no curve has two such points.
+pub(super) fn over_processors(curves: &[Sweep]) -> Option<Picture> {
+    const SHARE: &str = "busy share of all processors";
+    let points = |curve: &Sweep| -> Vec<(String, f64, f64)> {
+        let known = curve.in_load_order();
+        known.filter_map(|(_, at)| Some((at.level.clone(), at.cpu_busy?, at.throughput()?.value))).collect()
+    };
+    let curves: Vec<_> = curves.iter().zip(CURVE_CLASSES).map(|(curve, class)| (curve, class, points(curve))).collect();
+    let drawn: Vec<_> = curves.iter().filter(|(.., points)| points.len() > 1).collect();
+    let rate_title = rate_title(drawn.first()?.0);
+    let all = || drawn.iter().flat_map(|(.., points)| points);
+    let x = ChartAxis::linear(SHARE, AxisUnit::Share, all().map(|(_, share, _)| *share).chain([0.0]));
+    let mut chart = Chart::new(x, ChartAxis::linear(rate_title, AxisUnit::Number, all().map(|of| of.2).chain([0.0])));
+    let mut table = SheetTable::new("Throughput over the processors", ["curve", "load", SHARE, rate_title]);
+    for (curve, class, points) in &drawn {
+        chart.join(points.iter().map(|(_, share, rate)| (*share, *rate)), class);
+        for (level, share, rate) in points {
+            let [of_share, of_rate] = [AxisUnit::Share.format(*share), figure("ops", *rate)];
+            let title = format!("{}, {}={level}: {of_rate}/s at {of_share}", curve.name, curve.factor);
+            chart.plot(Symbol::Circle, &ChartPoint { x: *share, y: *rate, class, title });
+            table.row([curve.name.clone(), level.clone(), of_share, of_rate]);
+        }
+    }
+    let legend = drawn.iter().map(|(curve, class, _)| (*class, curve.name.clone()));
+    Some(Picture {
+        title: "Throughput over the processors".to_owned(),
+        note: "Each point is the mean of the runs at a load; a line joins the loads of a curve in their order."
+            .to_owned(),
+        legend: if drawn.len() > 1 { legend.collect() } else { Vec::new() },
+        drawing: chart.drawing("Throughput over the busy share of all processors"),
         table,
     })
 }

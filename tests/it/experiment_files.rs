@@ -107,6 +107,16 @@ fn an_experiment_is_tried_at_a_small_scale() {
     let text = lab.run(&format!("experiment files/study.toml {options} --quiet"), 0).replace("\n  ", " ");
     assert!(text.contains("`--scale 0.1` made `$n`, `$part`, the run time smaller than in the source"), "{text}");
     assert_eq!(fs::read_to_string(lab.path("scales")).unwrap(), "0.1\n".repeat(8));
+    let text = lab.run("experiment snapshots --scale 0.01 --plan", 0).replace("\n  ", " ");
+    assert!(text.contains("168 runs, ") && text.contains("the full size needs 168 to 560 runs"), "{text}");
+    assert!(text.contains("`$iosize`, the number of runs"), "{text}");
+    // Pools of Postmark must not become empty.
+    let text = lab.run("experiment postmark_levels --scale 0.01 --plan", 0);
+    assert_eq!(text.matches("postmark --set=nfiles=1000\n    --set=transactions=").count(), 3, "{text}");
+    assert!(text.ends_with("\n`--scale` makes smaller: `$nfiles` (at least 1,000), `$transactions`\n"), "{text}");
+    let text = lab.run("experiment postmark_levels --method sfs3 --plan", 2);
+    assert!(text.contains("`--method`: the experiment has no load curve"), "{text}");
+    lab.run("experiment specsfs_curve --method sfs3 --plan", 0);
     let text = lab.run("experiment quick --scale 0.1 --plan", 2);
     assert!(
         text.contains("`--scale` would change nothing of `singlestreamread`: it has no variable `$scale`"),
@@ -291,7 +301,7 @@ fn the_measures_of_the_study_are_metrics() {
     let of = |name: &str| found["metrics"].as_array().unwrap().iter().position(|of| of == name);
     assert_eq!(
         (of("shadow-post-dbwr.ops"), of("lg-write.latency.mean"), of("latency.max")),
-        (Some(0), Some(12), Some(13))
+        (Some(1), Some(12), Some(13))
     );
     let value = |name: &str| found["cells"][0]["metrics"][of(name).unwrap()]["estimate"]["value"].as_f64().unwrap();
     let [hog, reads, of_flowop] = ["shadowhog.latency.mean", "reads", "shadowread.ops"].map(value);

@@ -4,14 +4,16 @@
 //! Not in here: the plans of all shipped experiments (`experiment_files`).
 
 use crate::cmd::short_or_long;
-use crate::experiments::{Lab, any_verdict};
+use crate::experiments::{Lab, any_verdict, exits};
 use crate::mounts::{self, Fs};
 use crate::resume::is_complete;
 use crate::signals::wait_for;
 use crate::undisturbed::undisturbed;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// A shipped experiment in a directory of its own. Dropped, also by a panic, it unmounts its file systems.
 struct ShippedSuite {
@@ -217,8 +219,19 @@ fn is_used(dir: &Path) -> bool {
     processes.filter_map(|process| fs::read_link(process.path().join("cwd")).ok()).any(|cwd| cwd == dir)
 }
 
-/// The study is killed while snapshots are taken, and resumed: no run and no snapshot is made twice, and each run
-/// measures the same files.
+/// The command in a mount namespace in which the boot has another number, in the file `boot_id` of its directory.
+fn after_reboot(lab: &Lab, words: &str) -> Command {
+    fs::write(lab.path("boot_id"), "00000000-0000-4000-8000-000000000000\n").unwrap();
+    let (inner, enter) =
+        (lab.command(words), "mount --bind boot_id /proc/sys/kernel/random/boot_id && exec \"$0\" \"$@\"");
+    let mut call = Command::new("unshare");
+    call.args(["--mount", "sh", "-c", enter]).arg(inner.get_program()).args(inner.get_args());
+    call.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(lab.path(""));
+    call
+}
+
+/// The study is killed while snapshots are taken, and again in a run, and continues after a reboot: no run and no
+/// snapshot is made twice, and each run measures the same files.
 #[test]
 fn the_snapshot_study_continues_with_the_same_files() {
     needs!(mounts::available(&[Fs::Btrfs]));
@@ -245,17 +258,28 @@ fn the_snapshot_study_continues_with_the_same_files() {
         let lab = &suite.lab;
         let (series, runs) = (2 * workloads, 2 * workloads * (1 + levels.len()));
         let words = suite.words("--runtime 0.2 --set filesize=8m --set iosize=64k");
-        let mut child = lab.command(&words).spawn().unwrap();
-        for run in 1..=series {
-            wait_for(&format!("run {run}"), || lab.path(&format!("inodes.{run}")).exists());
-        }
-        wait_for("a snapshot", || lab.path("snapshots.mnt/snapshots/0001").exists());
-        child.kill().unwrap();
-        child.wait().unwrap();
         let dir = lab.path("").canonicalize().unwrap();
-        wait_for("the end of the agers", || !is_used(&dir));
-        lab.run("experiment --resume r --quiet", 0);
+        let killed_at = |words: &str, moment: &dyn Fn()| {
+            let mut child = lab.command(words).spawn().unwrap();
+            moment();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            wait_for("the end of the agers", || !is_used(&dir));
+        };
+        let run_ended = |run: usize| wait_for(&format!("run {run}"), || lab.path(&format!("inodes.{run}")).exists());
+        let resume = "experiment --resume r --quiet";
+        killed_at(&words, &|| {
+            (1..=series).for_each(run_ended);
+            wait_for("a snapshot", || lab.path("snapshots.mnt/snapshots/0001").exists());
+        });
+        killed_at(resume, &|| run_ended(series + 1));
+        // After a reboot nothing is mounted.
+        mounts::undo(&lab.path("snapshots.mnt"), None, None);
+        exits(&after_reboot(lab, resume).output().unwrap(), 0, resume);
         is_complete(lab, "r", runs as u64, "snapshots");
+        let boots: BTreeSet<String> =
+            lab.events("r").iter().filter_map(|event| event["boot"].as_str().map(str::to_owned)).collect();
+        assert_eq!(boots.len(), 2, "{boots:?}");
         let snapshots =
             |run: usize| suite.text(&format!("records/{run:04}-1.txt")).matches("snapshots.mnt/snapshots/").count();
         assert_eq!((snapshots(series), snapshots(runs)), (0, last));
@@ -268,6 +292,10 @@ fn the_snapshot_study_continues_with_the_same_files() {
         let output = lab.command("compare --method study").args(cells).output().unwrap();
         let text = any_verdict(&output);
         assert!(text.contains("F-test"), "{text}");
+        let tables = lab.run("report r --format text", 0);
+        assert!(tables.contains("shadowread.mib over snapshots, workload=oltp_sync"), "{tables}");
         lab.run("report r -o page.html", 0);
+        let page = fs::read_to_string(lab.path("page.html")).unwrap();
+        assert!(page.contains("Normal QQ plots: ") && page.contains("Distributions: "));
     });
 }
