@@ -18,6 +18,7 @@ use crate::util::count::{count, fixed, grouped};
 use crate::util::{duration, printable, size};
 use crate::version::VERSION;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{self, BufReader, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -32,7 +33,7 @@ const OLDER: &str = ".1";
 /// The most names of the tree at the beginning.
 const MOST_NAMES: usize = 1 << 20;
 /// What `ptrace` can't see.
-const NOT_SEEN: [&str; 2] = ["page faults of mappings", "io_uring"];
+const NOT_SEEN: [&str; 3] = ["page faults of mappings", "io_uring", "time between calls"];
 
 /// Records a command or a process. Returns the exit status of the command.
 pub(super) fn record(args: &RecordArgs) -> Result<u8, Failure> {
@@ -72,6 +73,7 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
     let writer = RefCell::new(writer);
     let broken = RefCell::new(None);
     let subject = Cell::new(SubjectTime::Unknown);
+    let unmodelled = RefCell::new(Counts::new());
     let begin = Instant::now();
     let mut resolver = TraceResolver::new(
         crate::os::clock::monotonic_ns(),
@@ -80,6 +82,14 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
         // A full disk ends the recording, and not the program.
         Box::new(|event, paths| {
             subject.set(subject.get().after(event));
+            if let TraceEvent::Call(call) = event
+                && call.kind.get().is_unmodelled()
+            {
+                let mut all = unmodelled.borrow_mut();
+                let (calls, bytes) = all.entry(call.kind.get().name).or_default();
+                *calls += 1;
+                *bytes += call.bytes().or(call.wanted).unwrap_or(0);
+            }
             if broken.borrow().is_none()
                 && let Err(error) = writer.borrow_mut().event(event, paths)
             {
@@ -117,18 +127,23 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
     ];
     let others = bpf.as_ref().map_or(0, BpfRecorder::left_out);
     let left_out = resolver.left_out().iter().map(|(why, n)| (*why, *n)).chain([("socket, pipe or device", others)]);
-    let not_seen = bpf.as_ref().map_or(&NOT_SEEN[..], BpfRecorder::not_seen);
+    let left_out = left_out.filter(|(_, n)| *n > 0).map(|(why, n)| (why.to_owned(), n)).collect();
+    drop(resolver);
+    let unmodelled = unmodelled.into_inner();
+    let not_seen = match &bpf {
+        Some(bpf) => bpf.not_seen().iter().map(|what| (*what).to_owned()).collect(),
+        None => not_seen(unmodelled.get("mmap").map_or(0, |(calls, _)| *calls), recorded.requests),
+    };
     let end = TraceEnd {
         duration: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
         lost: lost.iter().filter(|(_, n)| *n > 0).map(|(why, n)| ((*why).to_owned(), *n)).collect(),
-        not_seen: not_seen.iter().map(|what| (*what).to_owned()).collect(),
-        left_out: left_out.filter(|(_, n)| *n > 0).map(|(why, n)| (why.to_owned(), n)).collect(),
+        not_seen,
+        left_out,
         cost_ns: cost,
         ended: if signals::received().is_some() { "interrupted" } else { "ended" }.to_owned(),
         status: recorded.status,
         ..TraceEnd::default()
     };
-    drop(resolver);
     let broken = broken.into_inner();
     let written = broken.map_or_else(|| writer.into_inner().finish(end), Err);
     let end = written.map_err(|error| {
@@ -137,7 +152,7 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
     })?;
     match args.check_overhead {
         true => dir.remove_file(&name).map_err(can_not)?,
-        false => report(&path, &end, &recorded, took.as_secs_f64()),
+        false => report(&path, &end, &recorded, &unmodelled, took.as_secs_f64()),
     }
     Ok((recorded.status.unwrap_or(0), subject.get().seconds().unwrap_or(took.as_secs_f64())))
 }
@@ -163,6 +178,19 @@ impl SubjectTime {
         let Self::Ended(ns) = self else { return None };
         Some(ns as f64 / 1e9)
     }
+}
+
+/// Calls by their names: how many, and their bytes.
+type Counts = BTreeMap<&'static str, (u64, u64)>;
+
+/// What `ptrace` can't see, with how much of it there is.
+fn not_seen(mappings: u64, requests: u64) -> Vec<String> {
+    let counted = |what: &str, n: u64, one: &str| match n {
+        0 => what.to_owned(),
+        n => format!("{what} ({})", count(n, one)),
+    };
+    let [faults, ring, times] = NOT_SEEN;
+    vec![counted(faults, mappings, "mapping"), counted(ring, requests, "request"), times.to_owned()]
 }
 
 /// The recorder in the kernel, unless `ptrace` is wanted, or is all that is allowed.
@@ -273,7 +301,7 @@ fn tree(under: &[PathBuf], resolver: &mut TraceResolver) -> Vec<TreeEntry> {
 }
 
 /// What was recorded, and what was not, on standard error: standard output is the command's.
-fn report(path: &Path, end: &TraceEnd, recorded: &RecordingEnd, seconds: f64) {
+fn report(path: &Path, end: &TraceEnd, recorded: &RecordingEnd, unmodelled: &Counts, seconds: f64) {
     let length = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let per_call = if end.calls > 0 { fixed(length as f64 / end.calls as f64, 1) } else { "-".to_owned() };
     notice(&format!(
@@ -283,7 +311,7 @@ fn report(path: &Path, end: &TraceEnd, recorded: &RecordingEnd, seconds: f64) {
         path.display(),
         size::format(length),
     ));
-    let list = |all: &std::collections::BTreeMap<String, u64>| {
+    let list = |all: &BTreeMap<String, u64>| {
         all.iter().map(|(why, n)| format!("{} {why}", grouped(*n))).collect::<Vec<_>>().join(", ")
     };
     match end.lost.is_empty() {
@@ -295,6 +323,13 @@ fn report(path: &Path, end: &TraceEnd, recorded: &RecordingEnd, seconds: f64) {
     }
     if !end.not_seen.is_empty() {
         notice(&format!("not seen: {}", end.not_seen.join(", ")));
+    }
+    if !unmodelled.is_empty() {
+        let one = |(name, (calls, bytes)): (&&str, &(u64, u64))| match bytes {
+            0 => format!("{} {name}", grouped(*calls)),
+            bytes => format!("{} {name} ({})", grouped(*calls), size::format(*bytes)),
+        };
+        notice(&format!("not modelled: {}", unmodelled.iter().map(one).collect::<Vec<_>>().join(", ")));
     }
     if let Some(cost) = end.cost_ns {
         let seen = end.calls + end.left_out.values().sum::<u64>();

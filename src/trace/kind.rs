@@ -167,6 +167,13 @@ impl KindId {
 }
 
 impl CallKind {
+    /// True if no model is made of such calls: of a mapping only the first look at a page is seen, the other end of a copy may be
+    /// a socket, and of some calls only the name is known.
+    pub fn is_unmodelled(&self) -> bool {
+        matches!(self.class, CallClass::Map | CallClass::Fault | CallClass::Other)
+            || matches!(self.name, "msync" | "sendfile" | "splice" | "uring_splice")
+    }
+
     /// The number of the argument that is this.
     pub fn arg(&self, wanted: CallArg) -> Option<usize> {
         self.args.iter().position(|arg| *arg == wanted)
@@ -328,6 +335,7 @@ pub static KINDS: &[CallKind] = kinds! {
     "uring_mkdirat" Mkdir uring 37 (Dir Path);
     "uring_ftruncate" Truncate uring 55 (Fd Skip Size);
     "page_fault" Fault kernel fault (Fd Skip Size Offset);
+    "io_submit" Other new SYS_io_submit ();
     "other" Other kernel other ();
 };
 

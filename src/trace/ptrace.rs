@@ -42,6 +42,8 @@ pub struct RecordingEnd {
     pub setuid: BTreeSet<String>,
     /// Calls whose end was not seen, such as those of threads that were killed in them.
     pub unfinished: u64,
+    /// Requests of `io_uring`, which `ptrace` does not see.
+    pub requests: u64,
 }
 
 /// A thread that is followed.
@@ -50,8 +52,8 @@ struct FollowedThread {
     process: u32,
     /// The call it is in: the beginning of what is reported at its end.
     call: Option<Box<RawCall>>,
-    /// True in a call that is not reported.
-    in_other: bool,
+    /// The number of a call that is not reported.
+    other: Option<i64>,
 }
 
 /// A recorder and its threads.
@@ -86,7 +88,8 @@ pub fn record_by_ptrace(
     let kinds = traced_kinds();
     let (main, is_attached, threads) = match what {
         Recorded::Command(words) => {
-            let mut calls: Vec<i64> = kinds.keys().copied().chain([libc::SYS_unshare]).collect();
+            let mut calls: Vec<i64> =
+                kinds.keys().copied().chain([libc::SYS_unshare, libc::SYS_io_uring_enter]).collect();
             calls.sort_unstable();
             let child = ptrace::start(words, &calls)?;
             (child, false, vec![child])
@@ -224,7 +227,8 @@ impl Follower<'_, '_> {
     }
 
     fn resume(&self, thread: i32, signal: i32) {
-        let is_in_call = self.threads.get(&thread).is_some_and(|thread| thread.call.is_some() || thread.in_other);
+        let is_in_call =
+            self.threads.get(&thread).is_some_and(|thread| thread.call.is_some() || thread.other.is_some());
         let how = if self.is_attached || is_in_call { Resume::ToCall } else { Resume::Free };
         ptrace::resume(thread, how, signal);
     }
@@ -245,8 +249,8 @@ impl Follower<'_, '_> {
     fn exec(&mut self, process: i32, former: i32) -> io::Result<()> {
         let own = self.threads.remove(&former).unwrap_or_default();
         self.threads.retain(|_, other| other.process != process as u32);
-        let in_other = self.is_attached && own.in_other;
-        self.threads.insert(process, FollowedThread { process: process as u32, call: None, in_other });
+        let other = own.other.filter(|_| self.is_attached);
+        self.threads.insert(process, FollowedThread { process: process as u32, call: None, other });
         let file = format!("/proc/{process}/exe");
         let path = std::fs::read_link(&file).ok();
         let has_rights = |mode: u32| mode & (libc::S_ISUID | libc::S_ISGID) != 0;
@@ -256,7 +260,7 @@ impl Follower<'_, '_> {
             self.end.setuid.insert(path.display().to_string());
         }
         let name = path.map(|path| path.into_os_string().into_encoded_bytes());
-        self.resolver.exec(monotonic_ns(), former as u32, process as u32, name.as_deref())
+        self.resolver.exec(monotonic_ns(), former as u32, process as u32, name.as_deref(), None)
     }
 
     fn at_call(&mut self, thread: i32) -> io::Result<()> {
@@ -266,7 +270,7 @@ impl Follower<'_, '_> {
                 let kind = self.kinds.get(&number).copied();
                 let call = kind.map(|kind| Box::new(self.begin(thread, process, kind, args)));
                 let Some(own) = self.threads.get_mut(&thread) else { return Ok(()) };
-                own.in_other = call.is_none();
+                own.other = call.is_none().then_some(number);
                 own.call = call;
                 if number == libc::SYS_unshare {
                     // It fails seldom, and then little is lost: the tables are equal still.
@@ -281,7 +285,9 @@ impl Follower<'_, '_> {
             CallInfo::Exit { result } => {
                 let now = monotonic_ns();
                 let Some(own) = self.threads.get_mut(&thread) else { return Ok(()) };
-                own.in_other = false;
+                if own.other.take() == Some(libc::SYS_io_uring_enter) {
+                    self.end.requests += u64::try_from(result).unwrap_or(0);
+                }
                 if let Some(mut call) = own.call.take() {
                     (call.end, call.result) = (now, result);
                     look_at_result(&mut call);

@@ -8,7 +8,7 @@ use super::scope::TraceScope;
 use super::tables::{OpenFile, Processes, SharedFile, TracedThread};
 use super::view::ProcessView;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::rc::Rc;
 
@@ -30,6 +30,8 @@ pub struct TraceResolver<'a> {
     sizes: HashMap<InodeId, u64>,
     /// Names by identity, for descriptors that came in ways that are not seen: passed, or of a ring's own table.
     names: HashMap<InodeId, PathId>,
+    /// Files whose names were looked for in vain.
+    unnamed: HashSet<InodeId>,
     left_out: BTreeMap<&'static str, u64>,
     /// Calls whose name could not be read.
     unreadable: u64,
@@ -58,6 +60,7 @@ impl<'a> TraceResolver<'a> {
             processes: Processes::default(),
             sizes: HashMap::new(),
             names: HashMap::new(),
+            unnamed: HashSet::new(),
             left_out: BTreeMap::new(),
             unreadable: 0,
         }
@@ -97,15 +100,47 @@ impl<'a> TraceResolver<'a> {
 
     /// A thread or process began. A thread shares the descriptors and the working directory.
     pub fn fork(&mut self, time: u64, parent: u32, thread: u32, process: u32, shares: (bool, bool)) -> io::Result<()> {
+        let is_new = !self.processes.has(parent);
         self.processes.fork(parent, thread, process, shares.0, shares.1);
+        if is_new {
+            self.inherit(parent, thread, process);
+        }
         let time = self.time(time);
         self.send(&TraceEvent::Fork { time, parent, thread, process })
     }
 
-    /// A process executes a program, after its other threads have ended.
-    pub fn exec(&mut self, time: u64, thread: u32, process: u32, name: Option<&[u8]>) -> io::Result<()> {
+    /// Gives a child what it has of a parent that is not followed, such as the recorder: the child may have ended by now.
+    fn inherit(&mut self, parent: u32, thread: u32, process: u32) {
+        const STANDARD: i32 = 3;
+        let cwd = self.view.cwd(parent).map(|path| self.paths.resolve(PathId::ROOT, &path));
+        let files: Vec<(i32, FdFacts)> =
+            (0..STANDARD).filter_map(|fd| Some((fd, self.view.descriptor(parent, fd)?))).collect();
+        let files: Vec<(i32, OpenFile)> =
+            files.iter().map(|(fd, facts)| (*fd, self.open_file(Some(facts), None))).collect();
+        let own = self.processes.thread(thread, process);
+        let mut known = own.cwd.borrow_mut();
+        *known = known.or(cwd);
+        let fds = &mut own.table.borrow_mut().fds;
+        for (fd, file) in files {
+            fds.entry(fd).or_insert_with(|| (Rc::new(RefCell::new(file)), false));
+        }
+    }
+
+    /// A process executes a program, after its other threads have ended. `id`: the program's file, if it is known.
+    pub fn exec(
+        &mut self,
+        time: u64,
+        thread: u32,
+        process: u32,
+        name: Option<&[u8]>,
+        id: Option<InodeId>,
+    ) -> io::Result<()> {
         let cwd = self.cwd(thread, process);
         let path = name.map(|name| self.paths.resolve(cwd, name));
+        // Not `/dev/fd/3`, nor a link in /proc.
+        if name.is_some_and(|name| !name.starts_with(b"/dev/") && !name.starts_with(b"/proc/")) {
+            self.name_file(&OpenFile { path, id, ..OpenFile::default() });
+        }
         self.processes.exec(thread, process);
         let time = self.time(time);
         self.send(&TraceEvent::Exec { time, process, path })
@@ -166,24 +201,47 @@ impl<'a> TraceResolver<'a> {
         file
     }
 
+    /// The name of a file that a process has mapped: the kernel maps a program, and what was mapped before is not seen.
+    fn mapped_name(&mut self, process: u32, id: InodeId) -> Option<PathId> {
+        if self.unnamed.contains(&id) {
+            return None;
+        }
+        let Some(name) = self.view.mapped(process, id) else {
+            if self.unnamed.len() > MOST_SIZES {
+                self.unnamed.clear();
+            }
+            self.unnamed.insert(id);
+            return None;
+        };
+        let path = self.paths.resolve(PathId::ROOT, &name);
+        self.name_file(&OpenFile { path: Some(path), id: Some(id), ..OpenFile::default() });
+        Some(path)
+    }
+
     /// The file of a descriptor: as it was opened, or as the view has it.
     fn descriptor(&mut self, raw: &RawCall, fd: i32, facts: Option<&FdFacts>) -> Option<SharedFile> {
         let id = facts.and_then(|facts| facts.id);
         let name = id.and_then(|id| self.names.get(&id).copied());
         if fd < 0 {
+            let name = name.or_else(|| self.mapped_name(raw.process, id?));
             id?;
             return Some(Rc::new(RefCell::new(self.open_file(facts, name))));
         }
         let table = Rc::clone(&self.tables(raw).table);
         let known = table.borrow().fds.get(&fd).map(|(file, _)| Rc::clone(file));
-        if let Some(file) = known.filter(|file| id.is_none() || file.borrow().id.is_none_or(|own| Some(own) == id)) {
+        // The descriptor may be another file's by now, or a pipe's.
+        let is_it = |known: Option<InodeId>, mode: Option<u32>| {
+            let type_of = |mode: u32| mode & libc::S_IFMT;
+            let types = mode.map(type_of).zip(facts.and_then(|facts| facts.mode).map(type_of));
+            same_file(known, id) && types.is_none_or(|(known, given)| known == given)
+        };
+        if let Some(file) = known.filter(|file| is_it(file.borrow().id, file.borrow().mode)) {
             facts.into_iter().for_each(|facts| file.borrow_mut().learn(facts));
             return Some(file);
         }
         let mut found = if name.is_none() { self.view.descriptor(raw.process, fd) } else { None };
         if let Some(known) = facts {
-            // The descriptor may be another file's by now.
-            let seen = found.take().filter(|seen| same_file(seen.id, known.id));
+            let seen = found.take().filter(|seen| is_it(seen.id, seen.mode));
             let or = |of: fn(&FdFacts) -> Option<u32>| of(known).or_else(|| seen.as_ref().and_then(of));
             let path = known.path.clone().or_else(|| seen.as_ref().and_then(|seen| seen.path.clone()));
             let closes_on_exec = known.closes_on_exec || seen.as_ref().is_some_and(|seen| seen.closes_on_exec);
@@ -246,7 +304,8 @@ impl<'a> TraceResolver<'a> {
             .filter(|_| opens)
             .and_then(|facts| facts.mode)
             .is_some_and(|mode| !matches!(mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR));
-        if found.outside.is_none() && (!is_inside || special) {
+        // Which files a call of an unknown kind is on is not known.
+        if found.outside.is_none() && (!is_inside || special) && kind.class != CallClass::Other {
             let mode =
                 found.file.as_ref().and_then(|file| file.borrow().mode).or(raw.files[0].as_ref().and_then(|f| f.mode));
             found.outside = Some(match mode.map(|mode| mode & libc::S_IFMT) {
@@ -472,9 +531,16 @@ impl<'a> TraceResolver<'a> {
     }
 }
 
+/// True if both may be the same file.
 fn same_file(a: Option<InodeId>, b: Option<InodeId>) -> bool {
     match (a, b) {
-        (Some(a), Some(b)) => (a.device, a.inode) == (b.device, b.inode),
+        // `stat` and the kernel have different devices for a file on btrfs: none of them has a major number.
+        (Some(a), Some(b)) => {
+            let devices = [a.device, b.device];
+            let is_one = a.device == b.device || devices.iter().all(|device| libc::major(*device) == 0);
+            let generations = a.generation.zip(b.generation);
+            a.inode == b.inode && is_one && generations.is_none_or(|(a, b)| a == b)
+        }
         _ => true,
     }
 }

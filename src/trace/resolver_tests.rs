@@ -26,6 +26,10 @@ impl ProcessView for InW {
     fn cwd(&mut self, _: u32) -> Option<Vec<u8>> {
         Some(b"/w".to_vec())
     }
+
+    fn mapped(&mut self, _: u32, id: InodeId) -> Option<Vec<u8>> {
+        (id.inode == 9).then(|| b"/w/lib".to_vec())
+    }
 }
 
 impl Source<'_> {
@@ -118,6 +122,44 @@ fn positions_are_shared_by_copies_and_children() {
 }
 
 #[test]
+fn a_child_has_the_descriptors_and_the_directory_of_a_parent_that_is_not_followed() {
+    struct Parent;
+
+    impl ProcessView for Parent {
+        fn descriptor(&mut self, process: u32, fd: i32) -> Option<FdFacts> {
+            let id = InodeId { device: 1, inode: 2, generation: None };
+            let facts = FdFacts { id: Some(id), path: Some(b"/w/out".to_vec()), ..FdFacts::default() };
+            (process == 9 && fd == 1).then_some(facts)
+        }
+
+        fn cwd(&mut self, process: u32) -> Option<Vec<u8>> {
+            (process == 9).then(|| b"/w".to_vec())
+        }
+    }
+
+    let found = lines(Parent, |source| {
+        source.resolver.fork(source.now, 9, 1, 1, (false, false)).unwrap();
+        let id = InodeId { device: 1, inode: 2, generation: Some(3) };
+        source.with(1, 1, "write", &[1, 0, 10], &[], 10, |raw| {
+            raw.files[0] =
+                Some(FdFacts { id: Some(id), mode: Some(libc::S_IFREG), position: Some(5), ..FdFacts::default() });
+        });
+        source.call(1, 1, "mkdir", &[0], &["d"], 0);
+        // Another file has the inode by now.
+        let later = InodeId { generation: Some(4), ..id };
+        source.with(1, 1, "write", &[1, 0, 10], &[], 10, |raw| {
+            raw.files[0] = Some(FdFacts { id: Some(later), mode: Some(libc::S_IFREG), ..FdFacts::default() });
+        });
+        assert_eq!(source.resolver.left_out()["no file"], 1);
+        source.with(1, 1, "write", &[1, 0, 10], &[], 10, |raw| {
+            raw.files[0] = Some(FdFacts { mode: Some(libc::S_IFIFO), ..FdFacts::default() });
+        });
+        assert_eq!(source.resolver.left_out()["pipe"], 1);
+    });
+    assert_eq!(found, ["write /w/out 5 -", "mkdir /w/d - -"]);
+}
+
+#[test]
 fn names_follow_directories_and_exec_closes_descriptors() {
     let found = lines(InW, |source| {
         source.call(1, 1, "openat", &[CWD, 0, i64::from(libc::O_CLOEXEC)], &["d"], 3);
@@ -127,7 +169,7 @@ fn names_follow_directories_and_exec_closes_descriptors() {
         source.call(1, 1, "fchdir", &[3], &[], 0);
         source.call(1, 1, "newfstatat", &[3, 0, 0, 0x1000], &[""], 0);
         source.call(1, 1, "mkdir", &[0], &["n"], 0);
-        source.resolver.exec(source.now, 1, 1, Some(b"/bin/p")).unwrap();
+        source.resolver.exec(source.now, 1, 1, Some(b"/bin/p"), None).unwrap();
         source.call(1, 1, "fsync", &[3], &[], -9);
         source.call(1, 1, "fsync", &[4], &[], 0);
         source.call(1, 1, "stat", &[0], &["/usr/x"], -2);
@@ -173,6 +215,23 @@ fn sizes_are_those_before_the_call_and_appends_are_at_the_end() {
         "msync /w/log - 8",
     ];
     assert_eq!(found, expected);
+}
+
+#[test]
+fn pages_of_a_program_and_of_what_was_mapped_before_have_names() {
+    let found = lines(InW, |source| {
+        let id = |inode| Some(InodeId { device: 1, inode, generation: Some(1) });
+        source.resolver.exec(source.now, 1, 1, Some(b"p"), id(5)).unwrap();
+        for inode in [5, 9, 8, 9] {
+            let facts = FdFacts { id: id(inode), mode: Some(libc::S_IFREG), ..FdFacts::default() };
+            source.with(1, 1, "page_fault", &[-1, 0, 4096, 8192], &[], 0, |raw| raw.files[0] = Some(facts));
+        }
+        assert_eq!(source.resolver.left_out()["no file"], 1);
+        // Its files are not known.
+        source.call(1, 1, "io_submit", &[], &[], 1);
+    });
+    let fault = |path| format!("page_fault {path} 8192 -");
+    assert_eq!(found, [fault("/w/p"), fault("/w/lib"), fault("/w/lib"), "io_submit - - -".to_owned()]);
 }
 
 #[test]

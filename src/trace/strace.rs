@@ -203,7 +203,7 @@ impl<'a> StraceText<'a> {
             }
             b"execve" | b"execveat" if result == 0 => {
                 let path = split(args).into_iter().find_map(text_of);
-                return self.resolver.exec(end, thread, process, path.as_deref());
+                return self.resolver.exec(end, thread, process, path.as_deref(), None);
             }
             _ => {}
         }

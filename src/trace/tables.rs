@@ -116,6 +116,10 @@ impl Processes {
         self.threads.insert(process, own);
     }
 
+    pub(crate) fn has(&self, thread: u32) -> bool {
+        self.threads.contains_key(&thread)
+    }
+
     pub(crate) fn exit(&mut self, thread: u32) {
         self.threads.remove(&thread);
     }

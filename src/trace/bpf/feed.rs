@@ -8,6 +8,7 @@ use super::plan;
 use super::record::{KernelRecord, KernelRecordKind};
 use std::collections::{HashMap, HashSet};
 use std::io;
+use wml_os::proc::kernel_text;
 
 /// Results from here down to -512 restart the call, or become `EINTR`.
 const RESTARTS: i64 = -516;
@@ -22,13 +23,21 @@ pub(super) struct Feed {
     has_times: bool,
     /// The names of requests that have not completed, by their addresses in the kernel.
     requests: HashMap<u64, [Option<Vec<u8>>; 2]>,
+    /// Devices as `stat` tells them, and whether the kernel has the same number.
+    devices: HashMap<u64, bool>,
     /// Threads that have begun and not ended.
     pub(super) alive: HashSet<u32>,
 }
 
 impl Feed {
     pub(super) fn new(has_times: bool) -> Self {
-        Self { kinds: plan::kinds(), has_times, requests: HashMap::new(), alive: HashSet::new() }
+        Self {
+            kinds: plan::kinds(),
+            has_times,
+            requests: HashMap::new(),
+            devices: HashMap::new(),
+            alive: HashSet::new(),
+        }
     }
 
     pub(super) fn record(&mut self, record: KernelRecord<'_>, to: &mut TraceResolver<'_>) -> io::Result<()> {
@@ -49,7 +58,7 @@ impl Feed {
                 let former = record.result() as u32;
                 self.alive.remove(&former);
                 self.alive.insert(thread);
-                to.exec(start, former, process, record.names()[0])
+                to.exec(start, former, process, record.names()[0], record.file(0).and_then(|file| file.id))
             }
             Some(KernelRecordKind::Wait) => {
                 let woken_by = Some(record.result() as u32).filter(|by| *by != 0);
@@ -79,7 +88,7 @@ impl Feed {
     }
 
     /// What a system call has beyond its arguments.
-    fn details(&self, record: KernelRecord<'_>, call: &mut RawCall) {
+    fn details(&mut self, record: KernelRecord<'_>, call: &mut RawCall) {
         let kind = call.kind.get();
         let pointed = record.pointed();
         // A name that is a null pointer stands for the directory itself; one that can't be read is not there.
@@ -99,7 +108,8 @@ impl Feed {
         }
         if kind.arg(CallArg::Stat).or(kind.arg(CallArg::Statx)).is_some() && call.result == 0 {
             call.stat = record.file(1).and_then(|file| {
-                let id = file.id.map(|id| InodeId { generation: None, ..id });
+                let id = file.id.filter(|id| self.is_kernels(id.device));
+                let id = id.map(|id| InodeId { generation: None, ..id });
                 Some(StatFacts { size: file.size.unwrap_or(0), mode: file.mode?, id })
             });
         }
@@ -110,6 +120,17 @@ impl Feed {
             call.between = Some(times(record.between()));
             call.within = Some(times(record.within()));
         }
+    }
+
+    /// True if the device has the number that the kernel has for it. On btrfs `stat` has another one for each subvolume, by
+    /// which a file could not be found again.
+    pub(super) fn is_kernels(&mut self, device: u64) -> bool {
+        *self.devices.entry(device).or_insert_with(|| {
+            let number = format!("{}:{}", libc::major(device), libc::minor(device));
+            // The device is the third word.
+            let is_mounted = |line: &str| line.split(' ').nth(2) == Some(number.as_str());
+            libc::major(device) != 0 || kernel_text("/proc/self/mountinfo").lines().any(is_mounted)
+        })
     }
 }
 

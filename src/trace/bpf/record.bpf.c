@@ -6,7 +6,7 @@
 // The structures have only the members that are read. Their offsets come from the kernel's BTF when the object is
 // loaded (`preserve_access_index`), so no header of a kernel is needed.
 //
-// The object in this folder is made by `build` there. What a record holds is `struct call`; `events.rs` reads it.
+// The object in this folder is made by `build` there. What a record holds is `struct call`; `record.rs` reads it.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -55,7 +55,7 @@ struct task_struct {
 } KERNEL;
 struct address_space { struct inode *host; } KERNEL;
 struct vm_area_struct { unsigned long vm_start; unsigned long vm_pgoff; struct file *vm_file; } KERNEL;
-struct linux_binprm { struct file *file; const char *filename; } KERNEL;
+struct linux_binprm { struct file *file; const char *interp; } KERNEL;
 struct filename { const char *name; } KERNEL;
 struct kiocb { s64 ki_pos; } KERNEL;
 struct io_cqe { s32 fd; } KERNEL;
@@ -159,6 +159,7 @@ struct state {
 	u64 slept, woken; // the wait that is going on
 	u32 waker;
 	u32 idle; // nothing is recorded before the program starts
+	u32 in_call;
 	struct file_info file[2];
 };
 
@@ -428,7 +429,7 @@ int exited(u64 *ctx)
 	return 0;
 }
 
-// A program that starts: the memory with its name is gone when the call ends.
+// A program that starts: the memory with its name is gone when the call ends. Of a script this is its interpreter.
 SEC("tp_btf/sched_process_exec")
 int executed(u64 *ctx)
 {
@@ -460,7 +461,7 @@ int executed(u64 *ctx)
 	to->file[1].mode = 0;
 	file_info(bprm->file, &to->file[0]);
 	u64 length = 0;
-	long n = read_kernel_str(to->names, NAME, bprm->filename);
+	long n = read_kernel_str(to->names, NAME, bprm->interp);
 	if (n > 0 && n <= NAME)
 		length = call->name0 = n;
 	if (ring_output(&ring, to, HEAD + length, NO_WAKEUP))
@@ -496,6 +497,7 @@ int entered(u64 *ctx)
 	u64 nr = ctx[1];
 	st->nr = nr;
 	st->start = 0;
+	st->in_call = 1;
 	if (nr >= CALLS)
 		return 0;
 	u32 d = calls[nr];
@@ -588,7 +590,10 @@ int left(u64 *ctx)
 {
 	struct task_struct *task = current();
 	struct state *st = storage_get(&tasks, task, 0, 0);
-	if (!st || !st->start)
+	if (!st)
+		return 0;
+	st->in_call = 0;
+	if (!st->start)
 		return 0;
 	u64 now = ktime();
 	struct pt_regs *regs = (void *)ctx[0];
@@ -685,7 +690,8 @@ int waking(u64 *ctx)
 	st->sched = READY;
 	st->woken = now;
 	struct state *by = storage_get(&tasks, current(), 0, 0);
-	st->waker = by ? by->tid : 0;
+	// What computes was interrupted, by a timer or a device.
+	st->waker = by && by->in_call ? by->tid : 0;
 	return 0;
 }
 

@@ -7,6 +7,8 @@ use super::super::paths::PathTable;
 use super::super::scope::TraceScope;
 use super::super::view::ProcView;
 use super::*;
+use aya_obj::Object;
+use aya_obj::btf::BtfKind;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -162,11 +164,55 @@ fn a_refusal_names_what_is_missing() {
     assert_eq!(chain(&error), "a");
 }
 
+#[test]
+fn a_device_is_the_kernels_if_it_is_mounted() {
+    let mut feed = Feed::new(true);
+    let proc = std::fs::metadata("/proc/self/stat").unwrap().dev();
+    assert!(feed.is_kernels(proc) && feed.is_kernels(libc::makedev(8, 1)));
+    assert!(!feed.is_kernels(libc::makedev(0, 0xf_ffff)));
+}
+
 /// Who changes the C file makes the objects anew.
 #[test]
 fn the_objects_are_those_of_the_source() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf");
     let check = Command::new("sha256sum").args(["--check", "--quiet", "objects.txt"]).current_dir(folder).status();
     assert!(check.unwrap().success(), "bpf/build makes them");
-    assert!(!OBJECT.is_empty() && OBJECT.len() <= 64 << 10, "{} bytes", OBJECT.len());
+    assert!(!OBJECT.is_empty());
+}
+
+/// The one for aarch64 has not been run: its parts are compared with those of the one that has.
+#[test]
+fn the_objects_of_both_processors_have_the_same_parts() {
+    let parts = |bytes: &[u8]| {
+        assert!(bytes.len() <= 64 << 10, "{} bytes", bytes.len());
+        let mut object = Object::parse(bytes).unwrap();
+        let types = object.btf.clone().unwrap();
+        for name in ["task_struct", "file", "inode", "io_kiocb", "linux_binprm", "pt_regs", "call", "state"] {
+            types.id_by_type_name_kind(name, BtfKind::Struct).unwrap();
+        }
+        // The members that are read of each type of the kernel are found in this one, but for its registers.
+        if let Ok(kernel) = Btf::parse_file(TYPES, object.endianness) {
+            object.relocate_btf(&kernel).unwrap();
+        }
+        assert!(object.btf_ext.is_some());
+        let mut programs: Vec<_> =
+            object.programs.iter().map(|(name, program)| (name.clone(), format!("{:?}", program.section))).collect();
+        programs.sort_unstable();
+        let mut maps: Vec<_> =
+            object.maps.iter().map(|(name, map)| (name.clone(), map.value_size(), map.max_entries())).collect();
+        maps.sort_unstable();
+        let text = String::from_utf8_lossy(&types.to_bytes()).into_owned();
+        (object.license, programs, maps, ["orig_x0", "r10"].map(|register| text.contains(&format!("\0{register}\0"))))
+    };
+    let x86 = parts(include_bytes!("record.x86_64.o"));
+    let arm = parts(include_bytes!("record.aarch64.o"));
+    assert_eq!((&x86.0, &x86.1, &x86.2), (&arm.0, &arm.1, &arm.2));
+    assert_eq!((x86.3, arm.3), ([false, true], [true, false]));
+    let names: Vec<&str> = x86.1.iter().map(|(name, _)| name.as_str()).collect();
+    let mut all: Vec<&str> =
+        NEEDED.iter().chain(OPTIONAL.iter().flat_map(|(_, pair)| pair)).map(|(name, _)| *name).collect();
+    all.push("running");
+    all.sort_unstable();
+    assert_eq!(names, all);
 }
