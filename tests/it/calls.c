@@ -1,5 +1,5 @@
 // Known calls on files. `calls WHAT`: `all` makes one of each kind, `exec` goes on after it, `steady` writes until there is a file
-// `stop`, `names COUNT` looks for so many names that do not exist.
+// `stop`, `names COUNT` looks for so many names that do not exist, `fast COUNT` makes so many reads in two threads.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -90,6 +90,20 @@ static void names(long count) {
     printf("%ld", count);
 }
 
+static void *fast_reader(void *count) {
+    int fd = open("fast", O_RDONLY | O_CREAT, 0644);
+    for (long i = 0; i < (long)count; i++)
+        pread(fd, data, 16, i % 64);
+    return 0;
+}
+
+static void fast(long count) {
+    pthread_t other;
+    pthread_create(&other, 0, fast_reader, (void *)(count / 2));
+    fast_reader((void *)(count - count / 2));
+    pthread_join(other, 0);
+}
+
 int main(int argc, char **argv) {
     if (!strcmp(argv[1], "exec")) {
         write(7, data, 5);
@@ -99,6 +113,10 @@ int main(int argc, char **argv) {
         return steady();
     if (!strcmp(argv[1], "names")) {
         names(atol(argv[2]));
+        return 0;
+    }
+    if (!strcmp(argv[1], "fast")) {
+        fast(atol(argv[2]));
         return 0;
     }
     int fd = open("a", O_RDWR | O_CREAT | O_TRUNC, 0644);

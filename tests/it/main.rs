@@ -1,6 +1,6 @@
 //! All tests except the golden cases, in one binary with one module per area.
 //!
-//! `cmd`, `fuse`, `mounts`, `scripts`, `strace`, `support` and `tree` are helpers of the other modules; `watchdog` ends
+//! `cmd`, `fuse`, `mounts`, `scripts`, `strace`, `support`, `tree` and `truth` are helpers of the other modules; `watchdog` ends
 //! programs that hang, and `undisturbed` repeats tests that failed because the machine was busy.
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::format_collect)]
@@ -29,6 +29,7 @@ mod support;
 mod tmux;
 mod told;
 mod tree;
+mod truth;
 mod undisturbed;
 mod watchdog;
 
@@ -69,12 +70,14 @@ mod folders;
 mod foreign;
 mod formats;
 mod generated;
+mod ground_truth;
 mod hangs;
 mod hold;
 mod init;
 mod instances;
 mod interrupt;
 mod kernel_recorder;
+mod killed_recorder;
 mod laddis;
 mod last_results;
 mod late_dirs;
