@@ -31,7 +31,7 @@ pub(super) struct RecordArgs {
     #[arg(long)]
     pub(super) hash_names: bool,
     /// Print how much longer the command takes while it is recorded, by five pairs of runs; the traces are removed
-    #[arg(long, conflicts_with_all = ["process", "period"])]
+    #[arg(long, conflicts_with_all = ["process", "period", "max_size"])]
     pub(super) check_overhead: bool,
     /// Before each run of `--check-overhead`, execute this command with the shell
     #[arg(long, value_name = "COMMAND", requires = "check_overhead")]

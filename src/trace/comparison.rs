@@ -45,7 +45,11 @@ impl<'t> TraceComparison<'t> {
 
     /// The classes that have a say, syncs first.
     fn telling(&self) -> Vec<CallClass> {
-        let is_telling = |class: &CallClass| self.sides.iter().any(|side| side.share(*class) >= SMALLEST_SHARE);
+        // One recorder sees what another can't.
+        let [a, b] = self.sides.map(|side| &side.header.recorder);
+        let is_seen = |class: &CallClass| *class != CallClass::Fault || a == b;
+        let is_telling =
+            |class: &CallClass| is_seen(class) && self.sides.iter().any(|side| side.share(*class) >= SMALLEST_SHARE);
         let mut classes: Vec<CallClass> = CALL_CLASSES.iter().map(|(class, ..)| *class).filter(is_telling).collect();
         classes.sort_by_key(|class| !class.syncs());
         classes

@@ -58,7 +58,7 @@ impl From<io::Error> for TraceError {
 pub struct TraceHeader {
     /// The version of wmlrun.
     pub wmlrun: String,
-    /// `ptrace`, `bpf` or `strace`.
+    /// `ebpf`, `ptrace` or `strace`.
     pub recorder: String,
     /// When it began, in seconds since 1970.
     pub began: u64,

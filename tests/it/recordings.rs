@@ -1,5 +1,5 @@
-//! Tests what ends `wmlrun record`, what bounds its trace, what a trace never holds, who may record, and the overhead that it
-//! measures.
+//! Tests what ends `wmlrun record`, what bounds its trace, what a trace never holds, who may record, the overhead that it
+//! measures, and that all ways to record see the same calls.
 
 use std::fs;
 use std::io::{BufReader, Read as _};
@@ -144,6 +144,33 @@ fn a_trace_of_limited_size_has_the_last_calls_in_two_parts() {
         let end = end.unwrap();
         assert!(end.dropped_parts > 1 && !end.is_complete(), "{way}: {end:?}");
         assert!(output.stderr.contains("older parts dropped for `--max-size`"), "{way}: {}", output.stderr);
+    }
+}
+
+#[test]
+fn recordings_and_an_import_of_strace_have_the_same_calls() {
+    needs!(has("strace"), "it needs strace");
+    let calls = Calls::new();
+    let text = calls.path("strace.txt");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-ttt", "-T", "-y", "-o"]).arg(&text).args(["./calls", "all"]).current_dir(calls.0.path());
+    assert!(strace.status().unwrap().success());
+    let imported = calls.path("imported.wtrace");
+    Wml::new().args(["trace", "import", "strace"]).args([&text]).args(["-o"]).args([&imported]).run().exits(0);
+    for way in ways() {
+        let output = Wml::below(calls.0.path())
+            .args(["record", "--by", way, "-o", "t.wtrace", "--", &calls.program(), "all"])
+            .run()
+            .exits(0);
+        let recorded = output.dir().join("t.wtrace");
+        let compared = Wml::new().args(["compare", "--format", "json"]).args([&recorded, &imported]).run().exits(0);
+        let compared: serde_json::Value = serde_json::from_str(&compared.stdout).unwrap();
+        assert_eq!(compared["differences"], serde_json::json!([]), "{way}");
+        let classes = compared["classes"].as_object().unwrap();
+        assert!(classes.len() > 15, "{way}: {classes:?}");
+        for (class, figures) in classes.iter().filter(|(class, _)| *class != "fault") {
+            assert_eq!(figures["calls"][0], figures["calls"][1], "{way}: {class}");
+        }
     }
 }
 
