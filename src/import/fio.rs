@@ -5,6 +5,7 @@
 //! run one after another (`stonewall`), so each has its own figures.
 
 use super::Observation;
+use crate::result::{Percentile, PercentilePlace};
 use crate::util::bounded::{Budget, TOO_MANY_ELEMENTS, Within};
 use crate::util::json;
 use crate::util::size::MIB;
@@ -21,10 +22,6 @@ const DIRECTIONS: [&str; 2] = ["read", "write"];
 
 /// The name of both directions together, with `--unified_rw_reporting`.
 const MIXED: &str = "mixed";
-
-/// The percentiles that are figures: the name, the key in fio's output, and the share.
-const PERCENTILES: [(&str, &str, f64); 4] =
-    [("p50", "50.000000", 0.5), ("p90", "90.000000", 0.9), ("p99", "99.000000", 0.99), ("p99.9", "99.900000", 0.999)];
 
 /// A JSON value of limited size.
 struct FioOutput(Value);
@@ -182,17 +179,18 @@ fn mean_latency(part: &Value) -> Option<f64> {
 /// Returns the percentiles of transfers in nanoseconds, by name. Those of several jobs or directions need histograms,
 /// which only json+ has. By default fio has percentiles and histograms of the completion latency only.
 fn percentiles(found: &[&Transfers<'_>]) -> Vec<(&'static str, f64)> {
+    let all = Percentile::shown_in(PercentilePlace::Metrics);
     if let [single] = found {
         let listed = latencies(single.part).find_map(|(latency, unit)| Some((latency.get("percentile")?, unit)));
         if let Some((values, unit)) = listed {
-            let of = |key: &str| Some(values.get(key)?.as_f64()? * unit);
-            return PERCENTILES.iter().filter_map(|(name, key, _)| Some((*name, of(key)?))).collect();
+            let of = |quantile: f64| Some(values.get(format!("{:.6}", 100.0 * quantile))?.as_f64()? * unit);
+            return all.filter_map(|percentile| Some((percentile.name, of(percentile.quantile)?))).collect();
         }
     }
     let merged = LATENCIES.iter().find_map(|(name, unit)| Some((merged_bins(found, name)?, *unit)));
     let Some((bins, unit)) = merged else { return Vec::new() };
     let of = |share| quantile(&bins, share) as f64 * unit;
-    PERCENTILES.iter().map(|(name, _, share)| (*name, of(*share))).collect()
+    all.map(|percentile| (percentile.name, of(percentile.quantile))).collect()
 }
 
 /// Adds up the histograms of a latency: the number of operations by time. Returns `None` when a histogram is missing or

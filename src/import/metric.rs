@@ -1,16 +1,18 @@
 //! The metrics: their names, units and directions, and how each is read from a run.
 //!
-//! To add a metric: a row in [`METRICS`], which `wmlrun list metrics` and `--metric` take. A figure that the document of a
-//! run lacks goes into `result` and `docs/result.schema.json` first.
+//! To add a metric: a row in [`RATES`] or [`LEVELS`], which `wmlrun list metrics` and `--metric` take; for a percentile one
+//! of [`PERCENTILES`](crate::result::PERCENTILES). A figure that the document of a run lacks goes into `result` and
+//! `docs/result.schema.json` first.
 
 use super::Observation;
 use crate::analysis::Direction;
 use crate::diag::meant;
 use crate::result::environment::MountInfo;
-use crate::result::{FlowopResult, Run};
+use crate::result::{FlowopResult, Percentile, PercentilePlace, Run};
 use crate::util::size::MIB;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 /// The name of a figure of a run: `ops`, `mib`, `latency.mean`, `latency.p99`, `response.p99`. For a flowop it has the
 /// prefix `NAME.`, as in `NAME.ops`. `seconds` is the time of the run, and `NAME.seconds` that of a command that the
@@ -109,7 +111,7 @@ use MetricUnit::{
 };
 
 #[rustfmt::skip]
-pub const METRICS: [MetricKind; 35] = [
+const RATES: &[MetricKind] = &[
     kind("ops", Operations, Higher, "I/O operations per second", Flowops),
     kind("reads", Operations, Higher, "operations per second that read",
         MetricSource::Run(|run| Some(rate(run, |f| f.reads)))),
@@ -123,18 +125,10 @@ pub const METRICS: [MetricKind; 35] = [
         MetricSource::Run(|run| Some(throughput(run, |f| f.writes)))),
     kind(TRANSACTIONS, Transactions, Higher, "transactions per second; `transactions.latency.p99` is a latency of theirs",
         MetricSource::Run(transactions)),
-    kind("latency.mean", Nanoseconds, Lower, "mean latency of an operation", Flowops),
-    kind("latency.p50", Nanoseconds, Lower, "median latency", Flowops),
-    kind("latency.p90", Nanoseconds, Lower, "90th percentile of the latency", Flowops),
-    kind("latency.p99", Nanoseconds, Lower, "99th percentile of the latency", Flowops),
-    kind("latency.p99.9", Nanoseconds, Lower, "99.9th percentile of the latency", Flowops),
-    kind("latency.max", Nanoseconds, Lower, "latency of the slowest operation, a single event", Flowops),
-    kind("response.mean", Nanoseconds, Lower, "mean response time in open loops (`rate=`)", Flowops),
-    kind("response.p50", Nanoseconds, Lower, "median response time", Flowops),
-    kind("response.p90", Nanoseconds, Lower, "90th percentile of the response time", Flowops),
-    kind("response.p99", Nanoseconds, Lower, "99th percentile of the response time", Flowops),
-    kind("response.p99.9", Nanoseconds, Lower, "99.9th percentile of the response time", Flowops),
-    kind("response.max", Nanoseconds, Lower, "response time of the slowest request", Flowops),
+];
+
+#[rustfmt::skip]
+const LEVELS: &[MetricKind] = &[
     kind(SECONDS, Seconds, Lower, "measured time of the run; with a prefix, time of a command",
         RunAndCommands(|run| Some(run.measured_seconds))),
     kind("cpu", Seconds, Lower, "processor time of the program and its commands, user and system",
@@ -165,6 +159,25 @@ pub const METRICS: [MetricKind; 35] = [
         MetricSource::Run(|run| Some(run.energy.as_ref()?.joules))),
     kind(VALUE, Unknown, Higher, "numbers of a column (`FILE:N`)", Flowops),
 ];
+
+/// All metrics: rates, times of operations, and levels.
+pub static METRICS: LazyLock<Vec<MetricKind>> = LazyLock::new(|| {
+    let latency =
+        times(LATENCY, "latency", ["mean latency of an operation", "latency of the slowest operation, a single event"]);
+    let of_requests = ["mean response time in open loops (`rate=`)", "response time of the slowest request"];
+    [RATES, &latency[..], &times(RESPONSE, "response time", of_requests), LEVELS].concat()
+});
+
+/// The mean, the percentiles and the maximum of a time.
+fn times(before: &str, what: &str, [mean, max]: [&str; 2]) -> Vec<MetricKind> {
+    let percentile = |of: &Percentile| match of.name {
+        "p50" => (of.name, format!("median {what}")),
+        name => (name, format!("{}th percentile of the {what}", &name[1..])),
+    };
+    let percentiles = Percentile::shown_in(PercentilePlace::Metrics).map(percentile);
+    let all = [("mean", mean.to_owned())].into_iter().chain(percentiles).chain([("max", max.to_owned())]);
+    all.map(|(name, about)| kind(format!("{before}{name}").leak(), Nanoseconds, Lower, about.leak(), Flowops)).collect()
+}
 
 /// The MiB per second of the I/O flowops in one direction.
 fn throughput(run: &Run, is_it: fn(&FlowopResult) -> bool) -> f64 {

@@ -11,7 +11,8 @@ use crate::result::hdr::{self, Quantiles};
 use crate::result::snapshot::Dist;
 use crate::result::warnings::{self, Warning};
 use crate::result::{
-    Document, FilesetResult, FlowopResult, Interval, IntervalFlowop, Latency, OpenLoop, Run, RunState, SCHEMA,
+    Document, FilesetResult, FlowopResult, Interval, IntervalFlowop, Latency, OpenLoop, Percentile, PercentilePlace,
+    Run, RunState, SCHEMA,
 };
 use crate::util::batch_files::BATCH_SCRIPT;
 use crate::util::bounded::{self, Budget, Within};
@@ -263,8 +264,7 @@ fn percentiles<'a>(histograms: impl Iterator<Item = &'a str>) -> Latency {
         return Latency::default();
     }
     let quantiles = Quantiles::of(&merged);
-    let at = |q: f64| Some(quantiles.at(q));
-    Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), p99_9: at(0.999), ..Latency::default() }
+    Latency::default().with_percentiles(|quantile| quantiles.at(quantile))
 }
 
 /// Returns figures that only the whole run has: its metrics, the offered and the achieved rate of open loops and the
@@ -322,8 +322,8 @@ fn add_times(figures: &mut BTreeMap<String, f64>, before: &str, latency: &Latenc
     let mut put =
         |name: &str, value: Option<f64>| figures.extend(value.map(|value| (format!("{before}{name}"), value)));
     put("mean", latency.mean);
-    let percentiles = [("p50", latency.p50), ("p90", latency.p90), ("p99", latency.p99), ("p99.9", latency.p99_9)];
-    for (name, value) in percentiles.into_iter().chain([("max", latency.max)]) {
+    let percentiles = Percentile::shown_in(PercentilePlace::Metrics).map(|of| (of.name, of.of(*latency)));
+    for (name, value) in percentiles.chain([("max", latency.max)]) {
         put(name, value.map(|ns| ns as f64));
     }
 }

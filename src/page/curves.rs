@@ -1,6 +1,8 @@
 //! The percentile curves of two arms: of all I/O, of each request of open loops, and of each flowop.
 
 use super::records::{ARM_CLASSES, ARM_SYMBOLS, ArmRecords, ArmTimes, CurvePoint, curve};
+use crate::report::columns::percentiles_on;
+use crate::result::Percentile;
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable};
 use crate::util::count::{fixed, grouped, measured};
 use crate::util::duration::latency;
@@ -65,22 +67,22 @@ pub(super) fn blocks(arms: &[ArmRecords; 2], names: &[String; 2]) -> Vec<SheetBl
 
 /// The table of the requests of open loops: the rates as means over the runs of an arm, the times of all its runs together.
 fn requests(arms: &[ArmRecords; 2]) -> SheetTable {
-    let columns = ["request", "offered/s", "done/s", "backlog", "p50", "p99", "p99.9"];
+    let percentiles = || percentiles_on(usize::MAX);
+    let columns = ["request", "offered/s", "done/s", "backlog"].into_iter().chain(percentiles().map(|of| of.name));
     let mut table = SheetTable::new("Requests of the open loops, with response times", columns);
     let [a, b] = arms;
     for (name, rates) in a.rates.iter().filter_map(|(name, of_a)| Some((name, [of_a, b.rates.get(name)?]))) {
         for (arm, (rates, side)) in arms.iter().zip(rates.into_iter().zip(["A", "B"])) {
             let times = arm.requests.get(name).map(|times| curve(&times.all)).unwrap_or_default();
-            let time = |percentile| at(&times, percentile).map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
-            table.row([
+            let ns = |percentile: &Percentile| at(&times, 100.0 * percentile.quantile);
+            let time = |percentile| ns(percentile).map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
+            let rates = [
                 format!("{name}, {side}"),
                 measured(rates.mean(|of| of.offered_per_s)),
                 measured(rates.mean(|of| of.achieved_per_s)),
                 measured(rates.mean(|of| of.backlog as f64)),
-                time(50.0),
-                time(99.0),
-                time(99.9),
-            ]);
+            ];
+            table.row(rates.into_iter().chain(percentiles().map(time)));
         }
     }
     table

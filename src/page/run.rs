@@ -5,35 +5,19 @@ use super::{hosts, timeline};
 use crate::comparison::condition_lines;
 use crate::import::of_run;
 use crate::report::columns::{figures, headings};
-use crate::report::requests::{COLUMNS, rows};
+use crate::report::requests::{self, rows};
 use crate::report::text::{BusiestFlowops, FlowopLabels, conditions, detail_lines};
-use crate::result::{Document, FilesetResult, FlowopResult, Latency, MIN_BEYOND, Run, RunState, warning_order};
+use crate::result::{Document, FilesetResult, FlowopResult, MIN_BEYOND, Percentile, PercentilePlace};
+use crate::result::{Run, RunState, warning_order};
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, NoteLabel, Picture, SheetBlock, SheetTable, Symbol, Tone};
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::{latency, seconds};
 use crate::util::size;
 use serde_json::Value;
 
-/// A percentile of the picture.
-#[derive(Clone, Copy)]
-struct DrawnPercentile {
-    name: &'static str,
-    /// The class of its marks.
-    class: &'static str,
-    symbol: Symbol,
-    /// Its value in nanoseconds.
-    of: fn(&Latency) -> Option<u64>,
-}
-
-/// The percentiles of the picture and of its table.
-const PERCENTILES: [DrawnPercentile; 6] = [
-    DrawnPercentile { name: "p50", class: "a", symbol: Symbol::Circle, of: |l| l.p50 },
-    DrawnPercentile { name: "p90", class: "c", symbol: Symbol::Circle, of: |l| l.p90 },
-    DrawnPercentile { name: "p99", class: "d", symbol: Symbol::Circle, of: |l| l.p99 },
-    DrawnPercentile { name: "p99.9", class: "b", symbol: Symbol::Square, of: |l| l.p99_9 },
-    DrawnPercentile { name: "p99.99", class: "e", symbol: Symbol::Circle, of: |l| l.p99_99 },
-    DrawnPercentile { name: "max", class: "f", symbol: Symbol::Stroke, of: |l| l.max },
-];
+/// The class and the symbol of each percentile of the picture.
+const SYMBOLS: [(&str, Symbol); 5] =
+    [("a", Symbol::Circle), ("c", Symbol::Circle), ("d", Symbol::Circle), ("b", Symbol::Square), ("e", Symbol::Circle)];
 
 /// The largest number of flowops in the picture of latencies: those with the most operations.
 const MAX_ROWS: usize = 40;
@@ -145,16 +129,22 @@ fn percentiles(run: &Run) -> Option<Picture> {
     let BusiestFlowops { shown: flowops, left_out } = BusiestFlowops::of(run, MAX_ROWS);
     let labels = FlowopLabels::of(run);
     let names: Vec<String> = flowops.iter().map(|(_, flowop)| labels.label(flowop)).collect();
-    let values = |flowop: &FlowopResult| {
+    let percentiles = || Percentile::shown_in(PercentilePlace::Pictures);
+    let marks: Vec<(&str, &str, Symbol)> = percentiles()
+        .zip(SYMBOLS)
+        .map(|(percentile, (class, symbol))| (percentile.name, class, symbol))
+        .chain([("max", "f", Symbol::Stroke)])
+        .collect();
+    let values = |flowop: &FlowopResult| -> Vec<Option<f64>> {
         let shown = flowop.latency_ns.shown(flowop.ops);
-        PERCENTILES.map(|percentile| (percentile.of)(&shown).map(|ns| ns as f64))
+        percentiles().map(|percentile| percentile.of(shown)).chain([shown.max]).map(|ns| Some(ns? as f64)).collect()
     };
     let all = flowops.iter().flat_map(|(_, flowop)| values(flowop)).flatten();
     let x = ChartAxis::logarithmic("latency (logarithmic)", AxisUnit::Nanoseconds, all.filter(|ns| *ns > 0.0));
-    let columns = std::iter::once("flowop").chain(PERCENTILES.iter().map(|percentile| percentile.name));
+    let columns = std::iter::once("flowop").chain(marks.iter().map(|(name, ..)| *name));
     let mut table = SheetTable::new("Percentiles of the latency", columns);
     let mut chart = Chart::new(x, ChartAxis::categories("", names.clone()));
-    let mut drawn = [false; PERCENTILES.len()];
+    let mut drawn = vec![false; marks.len()];
     for (row, ((_, flowop), name)) in flowops.iter().zip(&names).enumerate() {
         let found = values(flowop);
         drawn.iter_mut().zip(&found).for_each(|(drawn, found)| *drawn |= found.is_some());
@@ -162,22 +152,21 @@ fn percentiles(run: &Run) -> Option<Picture> {
         if let [first, .., last] = known[..] {
             chart.join([(first, row as f64), (last, row as f64)], "rule");
         }
-        for (percentile, ns) in PERCENTILES.iter().zip(found) {
-            let Some(ns) = ns else { continue };
-            let title = format!("{name}: {} {}", percentile.name, latency(ns));
-            let point = ChartPoint { x: ns, y: row as f64, class: percentile.class, title };
-            chart.plot_as(percentile.symbol, &point, percentile.name.to_owned());
+        for ((percentile, class, symbol), ns) in marks.iter().zip(&found) {
+            let Some(ns) = *ns else { continue };
+            let title = format!("{name}: {percentile} {}", latency(ns));
+            chart.plot_as(*symbol, &ChartPoint { x: ns, y: row as f64, class, title }, (*percentile).to_owned());
         }
         let cell = |ns: Option<f64>| ns.map_or_else(|| "-".to_owned(), latency);
-        table.row(std::iter::once(name.clone()).chain(found.map(cell)));
+        table.row(std::iter::once(name.clone()).chain(found.into_iter().map(cell)));
     }
     let hidden = match left_out {
         0 => String::new(),
         n => format!(" {} with fewer operations are in the table of flowops only.", count(n as u64, "flowop")),
     };
     // Those that no flowop has operations for have no key.
-    let is_drawn = PERCENTILES.iter().zip(drawn).filter(|(_, drawn)| *drawn);
-    let legend = is_drawn.map(|(percentile, _)| (percentile.class, percentile.name.to_owned())).collect();
+    let is_drawn = marks.iter().zip(drawn).filter(|(_, drawn)| *drawn);
+    let legend = is_drawn.map(|((name, class, _), _)| (*class, (*name).to_owned())).collect();
     (!names.is_empty()).then(|| Picture {
         title: "Latency percentiles".to_owned(),
         note: format!(
@@ -192,10 +181,10 @@ fn percentiles(run: &Run) -> Option<Picture> {
 
 /// Returns the table of requests of open loops.
 fn requests(run: &Run) -> SheetTable {
-    let columns = ["request"].into_iter().chain(COLUMNS);
+    let columns = ["request"].into_iter().chain(requests::headings(usize::MAX));
     let mut table = SheetTable::new("Requests of the open loops, with response times", columns);
     for row in rows(run) {
-        table.row([row.name.trim().to_owned()].into_iter().chain(row.cells()));
+        table.row([row.name.trim().to_owned()].into_iter().chain(row.cells(usize::MAX)));
     }
     table
 }

@@ -1,10 +1,11 @@
 //! The columns of the tables of a run, as text, in Markdown and on the page: the figures of a flowop, a host, a rank, or
 //! all I/O.
 //!
-//! To add a column: a row of [`FIGURES`], and one in `csv` and `csv_runs`. A narrow screen leaves it out; the whole report
-//! (`-v`) has 80 columns for all of them.
+//! To add a column: a row of [`FIGURES`], and one in `csv` and `csv_runs`; for a percentile one of
+//! [`PERCENTILES`](crate::result::PERCENTILES). A narrow screen leaves it out; the whole report (`-v`) has 80 columns for
+//! all of them.
 
-use crate::result::{FlowopResult, Latency, MIN_BEYOND, RankResult, Run, Summary};
+use crate::result::{FlowopResult, Latency, MIN_BEYOND, Percentile, PercentilePlace, RankResult, Run, Summary};
 use crate::util::count::{grouped, measured};
 use crate::util::duration::latency;
 
@@ -17,44 +18,50 @@ pub(crate) struct FigureRow {
 }
 
 /// The heading of a column, the least width of a screen that shows it, and its cell.
-type FigureColumn = (&'static str, usize, FigureCell);
+type FigureColumn = (&'static str, usize, fn(&FigureRow) -> String);
 
-enum FigureCell {
-    Text(fn(&FigureRow) -> String),
-    /// Nanoseconds. A percentile of too few operations is not shown.
-    Time(fn(&Latency) -> Option<u64>),
-}
-
-use FigureCell::{Text, Time};
-
-static FIGURES: [FigureColumn; 8] = [
-    ("ops", 120, Text(|row| grouped(row.ops))),
-    ("ops/s", 0, Text(|row| measured(row.ops_per_s))),
-    ("MiB/s", 0, Text(|row| if row.mib_per_s > 0.0 { measured(row.mib_per_s) } else { dash() })),
-    ("mean", 100, Text(|row| row.latency.mean.map_or_else(dash, latency))),
-    ("p50", 0, Time(|l| l.p50)),
-    ("p99", 0, Time(|l| l.p99)),
-    ("p99.9", 100, Time(|l| l.p99_9)),
-    ("max", 0, Time(|l| l.max)),
+/// The columns before those of the percentiles and the maximum.
+const FIGURES: [FigureColumn; 4] = [
+    ("ops", 120, |row| grouped(row.ops)),
+    ("ops/s", 0, |row| measured(row.ops_per_s)),
+    ("MiB/s", 0, |row| if row.mib_per_s > 0.0 { measured(row.mib_per_s) } else { dash() }),
+    ("mean", 100, |row| row.latency.mean.map_or_else(dash, latency)),
 ];
 
 fn dash() -> String {
     "-".to_owned()
 }
 
-/// The columns on a screen of this width.
-fn on_screen(width: usize) -> impl Iterator<Item = &'static FigureColumn> + Clone {
-    FIGURES.iter().filter(move |(_, from_width, _)| *from_width <= width)
+/// The columns on a screen of this width, before those of the percentiles.
+fn figures_before(width: usize) -> impl Iterator<Item = FigureColumn> + Clone {
+    FIGURES.into_iter().filter(move |(_, from_width, _)| *from_width <= width)
+}
+
+/// The percentiles on a screen of this width.
+pub(crate) fn percentiles_on(width: usize) -> impl Iterator<Item = &'static Percentile> + Clone {
+    Percentile::shown_in(if width < 100 { PercentilePlace::Tables } else { PercentilePlace::WideTables })
 }
 
 /// The headings of all columns.
-pub(crate) fn headings() -> [&'static str; FIGURES.len()] {
-    FIGURES.each_ref().map(|(heading, ..)| *heading)
+pub(crate) fn headings() -> Vec<&'static str> {
+    headings_on(usize::MAX).collect()
 }
 
 /// The headings on a screen of this width.
 pub(super) fn headings_on(width: usize) -> impl Iterator<Item = &'static str> + Clone {
-    on_screen(width).map(|(heading, ..)| *heading)
+    figures_before(width).map(|(heading, ..)| heading).chain(time_headings_on(width))
+}
+
+/// The headings of the percentiles and the maximum.
+pub(super) fn time_headings_on(width: usize) -> impl Iterator<Item = &'static str> + Clone {
+    percentiles_on(width).map(|of| of.name).chain(["max"])
+}
+
+/// The percentiles and the maximum of so many operations. A percentile of too few operations is not shown.
+pub(super) fn times_on(width: usize, times: Latency, ops: u64) -> impl Iterator<Item = String> {
+    let shown = times.shown(ops);
+    let all = percentiles_on(width).map(move |percentile| percentile.of(shown)).chain([shown.max]);
+    all.map(|ns| ns.map_or_else(dash, |ns| latency(ns as f64)))
 }
 
 /// The cells of a row in all columns.
@@ -65,12 +72,7 @@ pub(crate) fn figures(row: impl Into<FigureRow>) -> Vec<String> {
 /// The cells of a row on a screen of this width.
 pub(super) fn figures_on(width: usize, row: impl Into<FigureRow>) -> Vec<String> {
     let row = row.into();
-    let shown = row.latency.shown(row.ops);
-    let cell = |(.., cell): &FigureColumn| match cell {
-        Text(cell) => cell(&row),
-        Time(of) => of(&shown).map_or_else(dash, |ns| latency(ns as f64)),
-    };
-    on_screen(width).map(cell).collect()
+    figures_before(width).map(|(.., cell)| cell(&row)).chain(times_on(width, row.latency, row.ops)).collect()
 }
 
 /// Returns what `-` means, if a table of this width lacks a percentile that the result has.
@@ -78,7 +80,7 @@ pub(super) fn percentiles_note(run: &Run, width: usize) -> Option<String> {
     let mut rows = run.flowops.iter().map(FigureRow::from).chain([FigureRow::from(&run.summary)]);
     let lacks = |row: FigureRow| {
         let shown = row.latency.shown(row.ops);
-        on_screen(width).any(|(.., cell)| matches!(cell, Time(of) if of(&shown) != of(&row.latency)))
+        percentiles_on(width).any(|percentile| percentile.of(shown) != percentile.of(row.latency))
     };
     rows.any(lacks).then(|| format!("-: fewer than {MIN_BEYOND} operations beyond this percentile"))
 }

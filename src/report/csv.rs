@@ -1,7 +1,7 @@
 //! Comma-separated values (RFC 4180): a heading, then one row per run and flowop. Missing figures are empty cells.
 
 use super::{Report, ReportInfo};
-use crate::result::{Document, FlowopResult, Run};
+use crate::result::{Document, FlowopResult, Latency, Percentile, PercentilePlace, Run};
 use crate::util::csv::{quoted, text};
 use std::io::{self, Write};
 
@@ -22,7 +22,8 @@ struct CsvRow<'a> {
     flowop: &'a FlowopResult,
 }
 
-const COLUMNS: &[Column] = &[
+/// The columns before those of the percentiles.
+const BEFORE: &[Column] = &[
     ("script", |r| r.document.script.path.clone()),
     ("run", |r| r.number.to_string()),
     ("state", |r| r.run.state.name().to_owned()),
@@ -43,12 +44,10 @@ const COLUMNS: &[Column] = &[
     ("min_ns", |r| optional(r.flowop.latency_ns.min)),
     ("mean_ns", |r| optional(r.flowop.latency_ns.mean)),
     ("stddev_ns", |r| optional(r.flowop.latency_ns.stddev)),
-    ("p50_ns", |r| optional(r.flowop.latency_ns.p50)),
-    ("p90_ns", |r| optional(r.flowop.latency_ns.p90)),
-    ("p95_ns", |r| optional(r.flowop.latency_ns.p95)),
-    ("p99_ns", |r| optional(r.flowop.latency_ns.p99)),
-    ("p99.9_ns", |r| optional(r.flowop.latency_ns.p99_9)),
-    ("p99.99_ns", |r| optional(r.flowop.latency_ns.p99_99)),
+];
+
+/// Those after them.
+const AFTER: &[Column] = &[
     ("max_ns", |r| optional(r.flowop.latency_ns.max)),
     ("implicit_opens", |r| r.flowop.implicit_opens.to_string()),
     ("errors", |r| r.flowop.errors.values().sum::<u64>().to_string()),
@@ -64,22 +63,30 @@ impl Report for Csv {
     }
 
     fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {
-        header(out, COLUMNS.iter().map(|(heading, _)| *heading))
+        let [before, after] = [BEFORE, AFTER].map(|columns| columns.iter().map(|(heading, _)| (*heading).to_owned()));
+        line(out, before.chain(percentile_headings(PercentilePlace::Files)).chain(after))
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
         let Some(run) = document.runs.get(index) else { return Ok(()) };
         for flowop in &run.flowops {
             let row = CsvRow { document, number: index + 1, run, flowop };
-            self::row(out, COLUMNS.iter().map(|(heading, cell)| (TEXTS.contains(heading), cell(&row))))?;
+            let cell = |(heading, cell): &Column| (TEXTS.contains(heading), cell(&row));
+            let percentiles = percentile_cells(flowop.latency_ns, PercentilePlace::Files);
+            self::row(out, BEFORE.iter().map(cell).chain(percentiles).chain(AFTER.iter().map(cell)))?;
         }
         Ok(())
     }
 }
 
-/// Writes the headings of the columns.
-pub(super) fn header<'a>(out: &mut dyn Write, headings: impl Iterator<Item = &'a str>) -> io::Result<()> {
-    line(out, headings.map(str::to_owned))
+/// The headings of the percentiles.
+pub(super) fn percentile_headings(place: PercentilePlace) -> impl Iterator<Item = String> {
+    Percentile::shown_in(place).map(|percentile| format!("{}_ns", percentile.name))
+}
+
+/// Their cells, as [`row`] takes them.
+pub(super) fn percentile_cells(latency: Latency, place: PercentilePlace) -> impl Iterator<Item = (bool, String)> {
+    Percentile::shown_in(place).map(move |percentile| (false, optional(percentile.of(latency))))
 }
 
 /// Writes a row of cells, each with whether it is text.
@@ -87,7 +94,8 @@ pub(super) fn row(out: &mut dyn Write, cells: impl Iterator<Item = (bool, String
     line(out, cells.map(|(is_text, cell)| if is_text { text(&cell) } else { cell }))
 }
 
-fn line(out: &mut dyn Write, cells: impl Iterator<Item = String>) -> io::Result<()> {
+/// Writes the headings, or the cells, of a row.
+pub(super) fn line(out: &mut dyn Write, cells: impl Iterator<Item = String>) -> io::Result<()> {
     let cells: Vec<String> = cells.map(|cell| quoted(&cell)).collect();
     write!(out, "{}\r\n", cells.join(","))
 }
@@ -98,8 +106,9 @@ pub(super) fn optional<T: ToString>(x: Option<T>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{COLUMNS, Csv, TEXTS, quoted, text};
+    use super::{AFTER, BEFORE, Csv, TEXTS, quoted, text};
     use crate::report::to_string;
+    use crate::result::PERCENTILES;
     use crate::result::fixture::fixture;
 
     #[test]
@@ -125,7 +134,7 @@ mod tests {
         ] {
             assert_eq!(text(cell), expect);
         }
-        assert!(TEXTS.iter().all(|heading| COLUMNS.iter().any(|(other, _)| other == heading)));
+        assert!(TEXTS.iter().all(|heading| BEFORE.iter().chain(AFTER).any(|(other, _)| other == heading)));
     }
 
     #[test]
@@ -135,7 +144,8 @@ mod tests {
         let text = to_string(&Csv, &document);
         let rows: Vec<&str> = text.split_terminator("\r\n").collect();
         assert_eq!(rows.len(), 1 + 2 * 3);
-        assert!(rows.iter().all(|row| row.split(',').count() == COLUMNS.len()));
+        let columns = BEFORE.len() + PERCENTILES.len() + AFTER.len();
+        assert!(rows.iter().all(|row| row.split(',').count() == columns));
         assert!(rows[4].starts_with("oltp_sync.wml,2,complete,"));
     }
 }

@@ -1,6 +1,6 @@
 //! Comma-separated values (RFC 4180) with one row per interval and flowop: the time series of the runs as a tidy table.
 
-use super::csv::{header, optional, row};
+use super::csv::{line, optional, row};
 use super::{Report, ReportInfo};
 use crate::result::{Document, Interval, IntervalFlowop};
 use std::io::{self, Write};
@@ -44,7 +44,7 @@ impl Report for CsvIntervals {
     }
 
     fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {
-        header(out, COLUMNS.iter().map(|(heading, ..)| *heading))
+        line(out, COLUMNS.iter().map(|(heading, ..)| (*heading).to_owned()))
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {

@@ -1,9 +1,9 @@
 //! Comma-separated values (RFC 4180) with one row per run: the format of histories. `--append` adds such rows to a file.
 
-use super::csv::{header, optional, row};
+use super::csv::{optional, percentile_cells, percentile_headings, row};
 use super::names::file_systems;
 use super::{Report, ReportInfo};
-use crate::result::{Document, Run};
+use crate::result::{Document, PercentilePlace, Run};
 use std::io::{self, Write};
 
 /// `--format csv-runs`.
@@ -19,7 +19,8 @@ struct RunRow<'a> {
 /// A column: its heading, whether its cells are text, and a function that returns its cell for a row.
 type RunColumn = (&'static str, bool, fn(&RunRow) -> String);
 
-const COLUMNS: &[RunColumn] = &[
+/// The columns before those of the percentiles.
+const BEFORE: &[RunColumn] = &[
     ("started_at", true, |r| r.run.started_at.clone()),
     ("label", true, |r| r.document.label.clone().unwrap_or_default()),
     ("note", true, |r| r.document.note.clone().unwrap_or_default()),
@@ -40,10 +41,10 @@ const COLUMNS: &[RunColumn] = &[
     ("bytes", false, |r| r.run.summary.bytes.to_string()),
     ("mib_per_s", false, |r| r.run.summary.mib_per_s.to_string()),
     ("mean_ns", false, |r| optional(r.run.summary.latency_ns.mean)),
-    ("p50_ns", false, |r| optional(r.run.summary.latency_ns.p50)),
-    ("p90_ns", false, |r| optional(r.run.summary.latency_ns.p90)),
-    ("p99_ns", false, |r| optional(r.run.summary.latency_ns.p99)),
-    ("p99.9_ns", false, |r| optional(r.run.summary.latency_ns.p99_9)),
+];
+
+/// Those after them.
+const AFTER: &[RunColumn] = &[
     ("max_ns", false, |r| optional(r.run.summary.latency_ns.max)),
     ("errors", false, |r| r.run.summary.errors.to_string()),
     ("cpu_us_per_op", false, |r| optional(r.run.summary.cpu_us_per_op)),
@@ -60,21 +61,26 @@ impl Report for CsvRuns {
     }
 
     fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {
-        header(out, COLUMNS.iter().map(|(heading, ..)| *heading))
+        out.write_all(header_line().as_bytes())
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
         let Some(run) = document.runs.get(index) else { return Ok(()) };
-        let of = RunRow { document, number: index + 1, run };
-        row(out, COLUMNS.iter().map(|(_, is_text, cell)| (*is_text, cell(&of))))
+        row(out, cells(&RunRow { document, number: index + 1, run }))
     }
 }
 
 /// Returns the header line, with its end.
 pub(crate) fn header_line() -> String {
-    let mut line = COLUMNS.iter().map(|(heading, ..)| *heading).collect::<Vec<_>>().join(",");
-    line.push_str("\r\n");
-    line
+    let [before, after] = [BEFORE, AFTER].map(|columns| columns.iter().map(|(heading, ..)| (*heading).to_owned()));
+    let headings: Vec<String> = before.chain(percentile_headings(PercentilePlace::Metrics)).chain(after).collect();
+    format!("{}\r\n", headings.join(","))
+}
+
+/// The cells of a row, each with whether it is text.
+fn cells<'a>(of: &'a RunRow<'_>) -> impl Iterator<Item = (bool, String)> + 'a {
+    let [before, after] = [BEFORE, AFTER].map(|columns| columns.iter().map(|(_, is_text, cell)| (*is_text, cell(of))));
+    before.chain(percentile_cells(of.run.summary.latency_ns, PercentilePlace::Metrics)).chain(after)
 }
 
 /// The place of a run in an experiment.
@@ -101,8 +107,7 @@ pub(crate) fn experiment_row(
 ) -> io::Result<()> {
     let Some(run) = document.runs.get(index) else { return Ok(()) };
     let place = [(true, of.experiment.to_owned()), (true, of.arm.to_owned()), (false, of.number.to_string())];
-    let row_of = RunRow { document, number: index + 1, run };
-    row(out, place.into_iter().chain(COLUMNS.iter().map(|(_, is_text, cell)| (*is_text, cell(&row_of)))))
+    row(out, place.into_iter().chain(cells(&RunRow { document, number: index + 1, run })))
 }
 
 /// Returns the names of the hosts of a run.
@@ -122,7 +127,7 @@ fn version(document: &Document) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{COLUMNS, CsvRuns, ExperimentRun, experiment_header, experiment_row};
+    use super::{CsvRuns, ExperimentRun, experiment_header, experiment_row};
     use crate::report::to_string;
     use crate::result::fixture::{fixture, of_ranks};
 
@@ -134,7 +139,7 @@ mod tests {
         let text = to_string(&CsvRuns, &document);
         let rows: Vec<&str> = text.split_terminator("\r\n").collect();
         assert_eq!(text.lines().next(), super::header_line().lines().next());
-        assert_eq!((rows.len(), rows[0].split(',').count()), (3, COLUMNS.len()));
+        assert_eq!((rows.len(), rows[2].split(',').count()), (3, rows[0].split(',').count()));
         assert!(rows[1].contains(",\"'=1+1\\nof \"\"two\"\"\",oltp_sync.wml,"), "{}", rows[1]);
         assert!(rows[1].contains(",1,complete,60,") && rows[2].contains(",2,complete,60,"), "{text}");
         assert!(to_string(&CsvRuns, &of_ranks()).contains(",h1 h2,") && text.contains(",bench,"), "{text}");

@@ -5,7 +5,7 @@
 //! the format says; other control characters become visible escapes.
 
 use super::{Report, ReportInfo};
-use crate::result::{Document, FlowopResult, Run};
+use crate::result::{Document, FlowopResult, PERCENTILES, Run};
 use crate::util::printable;
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -82,19 +82,11 @@ fn flowops(document: &Document) -> Vec<(String, &FlowopResult)> {
 
 /// Writes the latencies of a flowop. One without operations has no quantiles.
 fn summary(labels: &str, flowop: &FlowopResult, out: &mut dyn Write) -> io::Result<()> {
-    let latency = &flowop.latency_ns;
-    let quantiles = [
-        ("0.0", latency.min),
-        ("0.5", latency.p50),
-        ("0.9", latency.p90),
-        ("0.95", latency.p95),
-        ("0.99", latency.p99),
-        ("0.999", latency.p99_9),
-        ("0.9999", latency.p99_99),
-        ("1.0", latency.max),
-    ];
-    for (quantile, ns) in quantiles.into_iter().filter_map(|(quantile, ns)| Some((quantile, ns?))) {
-        writeln!(out, "{LATENCY}{{{labels},quantile=\"{quantile}\"}} {}", ns as f64 / 1e9)?;
+    let latency = flowop.latency_ns;
+    let percentiles = PERCENTILES.iter().map(|percentile| (percentile.quantile, percentile.of(latency)));
+    let quantiles = [(0.0, latency.min)].into_iter().chain(percentiles).chain([(1.0, latency.max)]);
+    for (quantile, ns) in quantiles.filter_map(|(quantile, ns)| Some((quantile, ns?))) {
+        writeln!(out, "{LATENCY}{{{labels},quantile=\"{quantile:?}\"}} {}", ns as f64 / 1e9)?;
     }
     let sum = latency.mean.unwrap_or(0.0) * flowop.ops as f64 / 1e9;
     writeln!(out, "{LATENCY}_count{{{labels}}} {}\n{LATENCY}_sum{{{labels}}} {sum}", flowop.ops)

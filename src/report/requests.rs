@@ -3,7 +3,8 @@
 //! A request is an iteration of a thread. Its response times are those of the last step that every request passes, or of
 //! the `measure=` of the thread; where requests take several ways, only a `measure=` tells.
 
-use crate::result::{FlowopResult, Latency, MEASURE, Run, ThreadRequests};
+use super::columns::{time_headings_on, times_on};
+use crate::result::{FlowopResult, MEASURE, Run, ThreadRequests};
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::latency;
 use crate::util::printable;
@@ -28,26 +29,24 @@ pub(crate) struct RequestRow<'a> {
 }
 
 impl RequestRow<'_> {
-    /// The figures of [`COLUMNS`]. No percentile of few operations is shown.
-    pub(crate) fn cells(&self) -> [String; COLUMNS.len()] {
+    /// The cells on a screen of this width. No percentile of few operations is shown.
+    pub(crate) fn cells(&self, width: usize) -> impl Iterator<Item = String> {
         let dash = || "-".to_owned();
-        let times = self.step.and_then(|step| Some(step.response_ns?.shown(step.ops)));
-        let time =
-            |of: fn(&Latency) -> Option<u64>| times.as_ref().and_then(of).map_or_else(dash, |ns| latency(ns as f64));
-        [
+        let figures = [
             self.requests.map_or_else(dash, |requests| measured(requests.offered_per_s)),
             measured(self.per_s),
             self.requests.map_or_else(dash, |requests| grouped(requests.backlog)),
-            time(|times| times.p50),
-            time(|times| times.p99),
-            time(|times| times.p99_9),
-            time(|times| times.max),
-        ]
+        ];
+        let (times, ops) =
+            self.step.map_or_else(Default::default, |step| (step.response_ns.unwrap_or_default(), step.ops));
+        figures.into_iter().chain(times_on(width, times, ops))
     }
 }
 
-/// The figures of requests. A narrow screen lacks p99.9.
-pub(crate) const COLUMNS: [&str; 7] = ["offered/s", "done/s", "backlog", "p50", "p99", "p99.9", "max"];
+/// The headings on a screen of this width.
+pub(crate) fn headings(width: usize) -> impl Iterator<Item = &'static str> {
+    ["offered/s", "done/s", "backlog"].into_iter().chain(time_headings_on(width))
+}
 
 /// Returns the requests of a run in lines of at most `width` columns; nothing for a run without open loops, or an earlier
 /// result. Of more than `most` rows the last ones are counted.
@@ -55,13 +54,11 @@ pub(super) fn table(run: &Run, width: usize, most: usize) -> Option<String> {
     let open = run.open_loop.as_ref().filter(|open| !open.threads.is_empty())?;
     let rows = rows(run);
     let left_out = rows.len().saturating_sub(most);
-    let is_shown = |column: &str| width >= 100 || column != "p99.9";
-    let headings = COLUMNS.into_iter().filter(|column| is_shown(column)).map(|column| (column, Align::Right));
+    let headings = headings(width).map(|column| (column, Align::Right));
     let mut table = Table::new([("requests", Align::Left)].into_iter().chain(headings));
     for row in &rows[..rows.len() - left_out] {
         let name = printable::within(&row.name, MAX_NAME_WIDTH).into_owned();
-        let cells = COLUMNS.into_iter().zip(row.cells()).filter(|(column, _)| is_shown(column));
-        table.row([name].into_iter().chain(cells.map(|(_, cell)| cell)));
+        table.row([name].into_iter().chain(row.cells(width)));
     }
     let mut text = table.render_within(width);
     if left_out > 0 {
@@ -113,8 +110,8 @@ pub(crate) fn rows(run: &Run) -> Vec<RequestRow<'_>> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::result::OpenLoop;
     use crate::result::fixture::fixture;
+    use crate::result::{Latency, OpenLoop};
 
     /// A run with an open loop in each of two thread definitions, of which one has a mix.
     fn run() -> Run {

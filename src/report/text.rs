@@ -168,7 +168,7 @@ fn instances_of(set: &FilesetResult, instances: usize) -> String {
 
 fn table(run: &Run) -> String {
     let names = FlowopLabels::of(run);
-    let columns = headings().map(|heading| (heading, Align::Right));
+    let columns = headings().into_iter().map(|heading| (heading, Align::Right));
     let mut table = Table::new([("flowop", Align::Left)].into_iter().chain(columns));
     let row = |flowop: &FlowopResult| {
         let mut cells = vec![names.label(flowop)];

@@ -29,14 +29,10 @@ pub fn latency(dist: &Dist) -> Latency {
         min: Some(dist.min),
         mean: dist.mean(),
         stddev: Some(q.stddev()),
-        p50: Some(q.at(0.5)),
-        p90: Some(q.at(0.9)),
-        p95: Some(q.at(0.95)),
-        p99: Some(q.at(0.99)),
-        p99_9: Some(q.at(0.999)),
-        p99_99: Some(q.at(0.9999)),
         max: Some(dist.max),
+        ..Latency::default()
     }
+    .with_percentiles(|quantile| q.at(quantile))
 }
 
 /// Returns the result of a flowop: `identity` (process, thread, name, class, line…) with its figures from `snapshot`.

@@ -34,7 +34,7 @@ pub mod warnings;
 pub use annotations::{MAX_LABEL, MAX_NOTE};
 pub use digest::Digest;
 pub use environment::{Environment, RunEnvironment};
-pub use figures::{BeforeAfter, Energy, Latency, MIN_BEYOND, Summary};
+pub use figures::{BeforeAfter, Energy, Latency, MIN_BEYOND, PERCENTILES, Percentile, PercentilePlace, Summary};
 pub use filesets::{FilesetResult, Repaired};
 pub use hosts::{ClockDrift, HostResult, LostRank, RankClock, RankResult, rank_on_host};
 pub use note_code::NoteCode;
