@@ -6,7 +6,7 @@ pub(super) use super::tested::LEVEL;
 use super::tested::{RunOrder, RunPositions, Runs, TestedRatio, blocks, check_disturbance, disturbance, times};
 use super::{
     ComparedSide, Comparison, ControlResult, EndingLook, IntervalDoubt, NamedTest, OtherMetric, SCHEMA, Shapes,
-    cautions, conditions, differences, notes, steps, unlike, verdict_notes,
+    Validity, cautions, conditions, differences, notes, steps, unlike, verdict_notes,
 };
 use crate::analysis::{
     self, ComparisonVerdict, Direction, DisturbanceCheck, Estimate, InterimLook, MIN_SESSION_GAP, NoiseFloor,
@@ -213,10 +213,8 @@ impl Comparer {
             notes,
             doubt,
             steps: steps::tested_steps(runs, &times, level),
-            ended_by: String::new(),
             advice: None,
-            cautions: Vec::new(),
-            conditions: conditions::lines(&[runs.a, runs.b]),
+            validity: Validity { conditions: conditions::lines(&[runs.a, runs.b]), ..Validity::default() },
         };
         let is_unclear = verdict == ComparisonVerdict::Unclear;
         let wide_floor = floor.filter(|_| is_unclear).and_then(|floor| notes::on_wide_floor(floor, self.tolerance));
@@ -232,7 +230,7 @@ impl Comparer {
         if self.advises {
             comparison.notes.extend(notes::on_others(&comparison));
         }
-        comparison.cautions = cautions::of_comparison(&comparison, runs, &self.metric, checked);
+        comparison.validity.cautions = cautions::of_comparison(&comparison, runs, &self.metric, checked);
         Ok(comparison)
     }
 

@@ -2,7 +2,7 @@
 
 use super::numbers::figure;
 use super::tested::Runs;
-use super::{ComparedSide, Comparison, different_workloads, notes, unlike, verdict_notes};
+use super::{ComparedSide, Comparison, conditions, different_workloads, notes, unlike, verdict_notes};
 use crate::analysis::{ComparisonVerdict, DisturbanceCheck, STRICT_LEVEL, SampleSummary};
 use crate::import::{Metric, Observation};
 use crate::result::warning_order;
@@ -39,6 +39,27 @@ impl Caution {
     pub(super) fn instead_of(mut self, note: Option<String>) -> Self {
         self.notes.extend(note);
         self
+    }
+}
+
+/// What else its sheet says of the runs of a document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Validity {
+    /// Whether the experiment was interrupted, so that no run is in progress.
+    pub is_interrupted: bool,
+    /// What ended the runs early; empty if nothing did.
+    pub ended_by: String,
+    /// The reasons to distrust the result.
+    pub cautions: Vec<Caution>,
+    /// Machine, file systems and versions, in lines.
+    pub conditions: Vec<String>,
+}
+
+impl Validity {
+    /// That of complete runs: these cautions, and that runs were disturbed.
+    pub(super) fn of(mut cautions: Vec<Caution>, sides: &[&[Observation]]) -> Self {
+        cautions.extend(of_disturbed(sides));
+        Self { cautions, conditions: conditions::lines(sides), ..Self::default() }
     }
 }
 

@@ -22,7 +22,7 @@ const MAX_STEPS: usize = 3;
 /// The answer, without the reasons to distrust it and the steps that changed.
 pub(super) fn answer(comparison: &Comparison) -> Answer {
     let is_open = matches!(comparison.verdict, ComparisonVerdict::Unclear | ComparisonVerdict::Invalid);
-    let mut conditions = comparison.conditions.clone();
+    let mut conditions = comparison.validity.conditions.clone();
     if !conditions.is_empty() {
         conditions.push(differences(&comparison.differs));
     }
@@ -57,7 +57,7 @@ fn about(comparison: &Comparison) -> String {
         true => format!("{} of each", count(a.1, "run")),
         false => format!("{} of A, {} of B", count(a.1, "run"), grouped(b.1)),
     };
-    format!("A is {}, B is {}; {runs}{order}{}.", a.0, b.0, ended(&comparison.ended_by))
+    format!("A is {}, B is {}; {runs}{order}{}.", a.0, b.0, ended(&comparison.validity.ended_by))
 }
 
 /// The verdict in one sentence, after its name.
@@ -217,7 +217,7 @@ fn unseen(comparison: &Comparison) -> Option<String> {
 
 /// True if the answer names all differences.
 pub(super) fn names_differences(comparison: &Comparison) -> bool {
-    !comparison.conditions.is_empty() && comparison.differs.len() <= MAX_DIFFERENCES
+    !comparison.validity.conditions.is_empty() && comparison.differs.len() <= MAX_DIFFERENCES
 }
 
 /// What differs between A and B.

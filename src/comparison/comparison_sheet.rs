@@ -216,7 +216,7 @@ impl ResultDocument for Comparison {
         // The lines of the study have the form in which it printed them.
         let facts = SheetBlock::Facts { pairs: lines(self), is_wrapped: self.study.is_none() };
         let mut answer = answer(self);
-        let mut notes = cautions::add(&mut answer, &self.cautions, &self.notes);
+        let mut notes = cautions::add(&mut answer, &self.validity.cautions, &self.notes);
         // A step of a result that must not be used would be read as one.
         if answer.usability != Some(Usability::Unusable) {
             answer.details.splice(0..0, changed_steps(self));

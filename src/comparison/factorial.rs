@@ -4,8 +4,8 @@ use super::findings::{Finding, findings};
 use super::numbers::with_direction;
 use super::sweep::sweep;
 use super::{
-    Caution, DrawRule, FactorEffects, ImprovementForm, LevelTests, Pivot, Published, Sweep, Variation, cautions,
-    conditions, notes, sfs, unlike,
+    DrawRule, FactorEffects, ImprovementForm, LevelTests, Pivot, Published, Sweep, Validity, Variation, cautions,
+    notes, sfs, unlike,
 };
 use crate::analysis::{Estimate, PrecisionRule, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation};
@@ -70,18 +70,8 @@ pub struct Factorial {
     /// What the factors change in the first metric, in sentences without their full stop.
     #[serde(skip)]
     pub findings: Vec<Finding>,
-    /// Whether the experiment was interrupted, so that no run is in progress.
     #[serde(skip)]
-    pub is_interrupted: bool,
-    /// What ended the runs early; empty if nothing did.
-    #[serde(skip)]
-    pub ended_by: String,
-    /// The reasons to distrust the figures.
-    #[serde(skip)]
-    pub cautions: Vec<Caution>,
-    /// Machine, file systems and versions, in lines.
-    #[serde(skip)]
-    pub conditions: Vec<String>,
+    pub validity: Validity,
 }
 
 impl Factorial {
@@ -309,13 +299,10 @@ impl FactorialDesign<'_> {
             },
             curves,
             lines_are_metrics: self.tables.lines_are_metrics,
-            is_interrupted: false,
-            ended_by: String::new(),
             findings: self.findings(&found, &sides),
             cells: found,
             notes: self.notes(&sides),
-            cautions: of_runs(&sides).into_iter().chain(cautions::of_disturbed(&sides)).collect(),
-            conditions: conditions::lines(&sides),
+            validity: Validity::of(of_runs(&sides), &sides),
         };
         let missing: Vec<String> = result.missing_metrics().into_iter().map(notes::on_missing_metric).collect();
         result.notes.splice(0..0, missing);
@@ -433,13 +420,8 @@ impl FactorialDesign<'_> {
             let name = if group.others.is_empty() { self.name.to_owned() } else { group.name() };
             let method = self.tables.method.unwrap_or(ResponseMethod::Sfs3);
             // The notes on all runs are those of the experiment.
-            Sweep {
-                is_part: true,
-                notes: Vec::new(),
-                cautions: Vec::new(),
-                conditions: Vec::new(),
-                ..sweep(&name, factor, &group.factor.levels, &runs, method)
-            }
+            let found = sweep(&name, factor, &group.factor.levels, &runs, method);
+            Sweep { is_part: true, notes: Vec::new(), validity: Validity::default(), ..found }
         };
         cell_groups(self.factors, factor).into_iter().map(curve).collect()
     }

@@ -169,12 +169,12 @@ fn about(result: &Factorial) -> String {
         Some(planned) if planned > runs => format!("{} of {}", grouped(runs), count(planned, "run")),
         _ => count(runs, "run"),
     };
-    format!("{runs} in {cells}{failed}{}", ended(&result.ended_by))
+    format!("{runs} in {cells}{failed}{}", ended(&result.validity.ended_by))
 }
 
 /// What the factors change, and whether this may be used.
 fn answer(result: &Factorial) -> Answer {
-    let name = state_name(result.state, result.is_interrupted);
+    let name = state_name(result.state, result.validity.is_interrupted);
     let state = match (result.state, result.target) {
         // The budget ended before all of the runs were made.
         (RepeatState::NotConverged, None) => "not complete".to_owned(),
@@ -199,7 +199,7 @@ fn answer(result: &Factorial) -> Answer {
         result: found,
         details: result.findings.iter().skip(1).map(|found| format!("{}.", found.text)).collect(),
         usability: Some(usability),
-        conditions: result.conditions.clone(),
+        conditions: result.validity.conditions.clone(),
         ..Answer::default()
     }
 }
@@ -261,7 +261,7 @@ impl ResultDocument for Factorial {
             table.narrow = Some(Box::new(cells_by_metric(self)));
         }
         let mut answer = answer(self);
-        let cautions: Vec<Caution> = self.cautions.iter().cloned().chain(doubts(self)).collect();
+        let cautions: Vec<Caution> = self.validity.cautions.iter().cloned().chain(doubts(self)).collect();
         let notes = cautions::add(&mut answer, &cautions, &self.notes);
         let mut blocks: Vec<SheetBlock> =
             self.conclusions().into_iter().map(|text| SheetBlock::Text { text }).collect();

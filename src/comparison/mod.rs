@@ -49,7 +49,7 @@ mod wins;
 
 pub use beside::{PUBLISHED, Published};
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, measured};
-pub use cautions::Caution;
+pub use cautions::{Caution, Validity};
 pub use comparison_sheet::{differs_text, shapiro_wilk};
 pub use conditions::lines as condition_lines;
 pub use curve::CurveDocument;
@@ -153,18 +153,11 @@ pub struct Comparison {
     /// The steps of the workload, the one that changed most first.
     #[serde(skip)]
     pub steps: Vec<TestedStep>,
-    /// What ended the runs early; empty if nothing did.
-    #[serde(skip)]
-    pub ended_by: String,
     /// What would give a verdict.
     #[serde(skip)]
     pub advice: Option<String>,
-    /// The reasons to distrust the verdict.
     #[serde(skip)]
-    pub cautions: Vec<Caution>,
-    /// Machine, file systems and versions, in lines.
-    #[serde(skip)]
-    pub conditions: Vec<String>,
+    pub validity: Validity,
 }
 
 /// The reason why an interval gives no verdict.

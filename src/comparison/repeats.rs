@@ -1,6 +1,6 @@
 //! The estimates from a series of repeated runs, `wmlrun.repeats/1`.
 
-use super::{Caution, cautions, conditions, notes};
+use super::{Caution, Validity, cautions, notes};
 use crate::analysis::{MeanEstimate, RepeatRule, RepeatState, mean_interval, trend};
 use crate::import::{Metric, Observation};
 use crate::sheet::Usability;
@@ -21,18 +21,8 @@ pub struct Repeats {
     pub metrics: Vec<RepeatedMetric>,
     /// Notes on the validity of the runs.
     pub notes: Vec<String>,
-    /// Whether the experiment was interrupted, so that no run is in progress.
     #[serde(skip)]
-    pub is_interrupted: bool,
-    /// What ended the runs early; empty if nothing did.
-    #[serde(skip)]
-    pub ended_by: String,
-    /// The reasons to distrust the figures.
-    #[serde(skip)]
-    pub cautions: Vec<Caution>,
-    /// Machine, file systems and versions, in lines.
-    #[serde(skip)]
-    pub conditions: Vec<String>,
+    pub validity: Validity,
 }
 
 /// The estimates of one metric.
@@ -76,14 +66,13 @@ pub fn repeats(
     let found: Vec<RepeatedMetric> = metrics.iter().map(metric).collect::<Result<_, String>>()?;
     let wide = found.first().filter(|_| rule.target.is_none());
     let wide = wide.and_then(|first| notes::on_precision(&first.metric, first.relative_half_width));
-    let mut cautions = cautions::of_runs(&[runs]);
-    cautions.extend(cautions::of_disturbed(&[runs]));
+    let mut validity = Validity::of(cautions::of_runs(&[runs]), &[runs]);
     if found.first().is_some_and(|first| !first.relative_half_width.is_finite()) {
-        cautions.push(Caution::new(Usability::WithCaution, "the mean is without an interval, and may be chance"));
+        let without = "the mean is without an interval, and may be chance";
+        validity.cautions.push(Caution::new(Usability::WithCaution, without));
     }
-    cautions.extend(
-        wide.clone().map(|note| Caution::new(Usability::WithCaution, "the interval is wide").instead_of(Some(note))),
-    );
+    let is_wide = |note| Caution::new(Usability::WithCaution, "the interval is wide").instead_of(Some(note));
+    validity.cautions.extend(wide.clone().map(is_wide));
     Ok(Repeats {
         schema: "wmlrun.repeats/1".to_owned(),
         name: name.to_owned(),
@@ -91,9 +80,6 @@ pub fn repeats(
         target: rule.target,
         metrics: found,
         notes: wide.into_iter().chain(notes::on_runs(&[runs], metrics)).collect(),
-        is_interrupted: false,
-        ended_by: String::new(),
-        cautions,
-        conditions: conditions::lines(&[runs]),
+        validity,
     })
 }

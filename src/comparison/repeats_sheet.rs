@@ -49,7 +49,7 @@ fn table(repeats: &Repeats) -> SheetTable {
 /// What the runs say of the first metric, and how precise that is.
 fn answer(repeats: &Repeats) -> Answer {
     let n = count(repeats.metrics.first().map_or(0, |metric| metric.estimate.n), "run");
-    let state = state_name(repeats.state, repeats.is_interrupted);
+    let state = state_name(repeats.state, repeats.validity.is_interrupted);
     let requested = repeats.target.map(|target| format!("the requested ± {}", percent(target)));
     let with_half_width = |metric: &RepeatedMetric| {
         let ends = metric.estimate.interval().from_zero().ends();
@@ -105,12 +105,12 @@ fn answer(repeats: &Repeats) -> Answer {
     Answer {
         result: match repeats.state {
             RepeatState::Drifting => format!("{state}: over {n}, {result}."),
-            _ => format!("{state} after {n}{}: {result}.", ended(&repeats.ended_by)),
+            _ => format!("{state} after {n}{}: {result}.", ended(&repeats.validity.ended_by)),
         },
         details: is_told.then(|| format!("Also {}.", others.join("; "))).into_iter().collect(),
         usability: Some(usability),
         advice: advice.to_owned(),
-        conditions: repeats.conditions.clone(),
+        conditions: repeats.validity.conditions.clone(),
         ..Answer::default()
     }
 }
@@ -127,7 +127,7 @@ pub(super) fn tone(state: RepeatState) -> Tone {
 impl ResultDocument for Repeats {
     fn sheet(&self) -> Sheet {
         let mut answer = answer(self);
-        let notes = cautions::add(&mut answer, &self.cautions, &self.notes);
+        let notes = cautions::add(&mut answer, &self.validity.cautions, &self.notes);
         let notes = SheetBlock::messages(NoteLabel::Note, &notes);
         Sheet {
             title: self.name.clone(),

@@ -5,7 +5,7 @@ use super::super::build::tests::{comparer, controlled, runs};
 use super::super::formats::shown::{bencher, benchstat, mail, markdown, text};
 use super::*;
 use crate::analysis::{Change, Estimate, InterimLook, MeanEstimate, RepeatState, TTest};
-use crate::comparison::{Comparer, ComparisonMethod, ControlResult, RepeatedMetric, Repeats, RunOrder, Runs};
+use crate::comparison::{Comparer, ComparisonMethod, ControlResult, RepeatedMetric, Repeats, RunOrder, Runs, Validity};
 
 fn compared(metric: &str, n: usize, order: RunOrder) -> Comparison {
     let (a, mut b) = (runs(metric, n, 100.0, 0.02), runs(metric, n, 120.0, 0.02));
@@ -278,10 +278,7 @@ fn repeats() -> Repeats {
         target: None,
         metrics: vec![repeated()],
         notes: vec!["a <note>".to_owned()],
-        is_interrupted: false,
-        ended_by: String::new(),
-        cautions: Vec::new(),
-        conditions: Vec::new(),
+        validity: Validity::default(),
     }
 }
 

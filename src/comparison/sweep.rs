@@ -1,7 +1,7 @@
 //! A sweep: the load curve of a workload over several levels of one factor (`wmlrun.sweep/1`), with intervals, peak,
 //! knee and overall response time.
 
-use super::{Caution, cautions, conditions, notes};
+use super::{Validity, cautions, notes};
 use crate::analysis::{Estimate, LoadPoint, OverallResponse, ResponseMethod, independent_mean, knee, overall_response};
 use crate::import::{Metric, Observation};
 use crate::result::MIN_BEYOND;
@@ -38,15 +38,8 @@ pub struct Sweep {
     /// Whether this is a curve of an experiment, whose answer has the cautions.
     #[serde(skip)]
     pub is_part: bool,
-    /// What ended the runs early; empty if nothing did.
     #[serde(skip)]
-    pub ended_by: String,
-    /// The reasons to distrust the figures.
-    #[serde(skip)]
-    pub cautions: Vec<Caution>,
-    /// Machine, file systems and versions, in lines.
-    #[serde(skip)]
-    pub conditions: Vec<String>,
+    pub validity: Validity,
 }
 
 /// The results at one level. Figures are means of its runs; intervals are 95 % intervals, infinite for a single run.
@@ -106,10 +99,8 @@ pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observatio
         overall: overall_response(&curve, method),
         planned_runs: None,
         is_part: false,
-        ended_by: String::new(),
         notes: notes::on_warnings(&by_level).chain(notes::on_outliers(&by_level, &Metric::ops())).collect(),
-        cautions: cautions::of_curve(&by_level).into_iter().chain(cautions::of_disturbed(&by_level)).collect(),
-        conditions: conditions::lines(&by_level),
+        validity: Validity::of(cautions::of_curve(&by_level), &by_level),
         points,
     }
 }

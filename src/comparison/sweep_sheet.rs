@@ -132,7 +132,7 @@ fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
 fn result(sweep: &Sweep) -> String {
     // The budget ended before all of the runs were made.
     let missing = sweep.missing_runs().map_or_else(String::new, |(made, planned)| {
-        format!("not complete: {} of {}{}; ", grouped(made), count(planned, "run"), ended(&sweep.ended_by))
+        format!("not complete: {} of {}{}; ", grouped(made), count(planned, "run"), ended(&sweep.validity.ended_by))
     });
     let Some(overall) = sweep.overall else { return format!("failed: {missing}no run has a result") };
     let knee = match (sweep.knee.and_then(|n| sweep.points.get(n)), analysis::knee(&curve(&sweep.points))) {
@@ -174,7 +174,7 @@ fn answer(sweep: &Sweep) -> Answer {
     let mut answer = Answer {
         about: format!("{} is {}.", sweep.factor, shortened(&levels)),
         result: result(sweep) + ".",
-        conditions: sweep.conditions.clone(),
+        conditions: sweep.validity.conditions.clone(),
         ..Answer::default()
     };
     answer.usability = Some(if sweep.overall.is_some() { Usability::Usable } else { Usability::Unusable });
@@ -215,7 +215,7 @@ impl ResultDocument for Sweep {
         let is_whole = self.overall.is_some() && self.missing_runs().is_none();
         let order = if self.has_doubtful_order() { format!("; {DOUBTFUL_ORDER}") } else { String::new() };
         let mut answer = if self.is_part { Answer::of_part(result(self) + &order) } else { answer(self) };
-        let cautions: Vec<Caution> = self.cautions.iter().cloned().chain(doubts(self)).collect();
+        let cautions: Vec<Caution> = self.validity.cautions.iter().cloned().chain(doubts(self)).collect();
         let notes = match self.is_part {
             true => self.notes.clone(),
             false => cautions::add(&mut answer, &cautions, &self.notes),

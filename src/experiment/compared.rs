@@ -29,11 +29,11 @@ impl Experiment {
         let mut comparison = compare_arms(&comparer, arms)?;
         if self.verdict.is_empty() {
             comparison.notes.insert(0, OTHER_VERDICT.to_owned());
-            comparison.cautions.push(Caution::of_note(Usability::WithCaution, OTHER_VERDICT));
+            comparison.validity.cautions.push(Caution::of_note(Usability::WithCaution, OTHER_VERDICT));
         }
         if self.has_equal_arms() {
             comparison.notes.insert(0, EQUAL_ARMS.to_owned());
-            comparison.cautions.push(Caution::of_note(Usability::WithCaution, EQUAL_ARMS));
+            comparison.validity.cautions.push(Caution::of_note(Usability::WithCaution, EQUAL_ARMS));
         }
         Ok(comparison)
     }

@@ -4,7 +4,9 @@ use super::design::Next;
 use super::recorded::{RecordedExperiment, RecordedRun};
 use super::wanted::ExperimentKind;
 use crate::analysis::{NoiseFloor, RepeatState};
-use crate::comparison::{Caution, Comparison, ComparisonFormat, Factorial, Repeats, Sweep, condition_lines, repeats};
+use crate::comparison::{
+    Caution, Comparison, ComparisonFormat, Factorial, Repeats, Sweep, Validity, condition_lines, repeats,
+};
 use crate::import::Observation;
 use crate::sheet::{Answer, Sheet, Tone, Usability};
 use crate::util::count::count;
@@ -57,37 +59,37 @@ impl RecordedExperiment {
     /// Returns the result of the runs so far, with the notes on how they were made. `floor` is the noise floor of the
     /// workload. Returns an error if the runs have no result.
     pub(crate) fn document(&self, floor: Option<NoiseFloor>) -> Result<ExperimentDocument, String> {
-        let notes = self.notes.iter().cloned().chain(self.state_notes());
-        let cautions = self.state_cautions();
-        let ended_by = self.ended_by();
         Ok(match self.experiment.kind() {
             ExperimentKind::Repeat => {
-                let mut found = Repeats { is_interrupted: self.is_interrupted, ended_by, ..self.repeats()? };
-                found.notes.extend(notes);
-                found.cautions.splice(0..0, cautions);
+                let mut found = self.repeats()?;
+                self.complete(&mut found.notes, &mut found.validity);
                 ExperimentDocument::Repeats(found)
             }
             ExperimentKind::Ab => {
-                let mut found = Comparison { ended_by, ..self.comparison(floor)? };
-                found.notes.extend(notes);
-                found.cautions.splice(0..0, cautions);
+                let mut found = self.comparison(floor)?;
+                self.complete(&mut found.notes, &mut found.validity);
                 ExperimentDocument::Comparison(Box::new(found))
             }
             ExperimentKind::Sweep => {
-                let mut found = Sweep { ended_by, ..self.sweep().ok_or("the experiment is not a sweep")? };
-                found.notes.extend(notes);
-                found.cautions.splice(0..0, cautions);
+                let mut found = self.sweep().ok_or("the experiment is not a sweep")?;
+                self.complete(&mut found.notes, &mut found.validity);
                 ExperimentDocument::Sweep(found)
             }
             ExperimentKind::Factorial => {
-                let found = self.factorial().ok_or("the experiment has no factors")?;
-                let mut found =
-                    Factorial { is_interrupted: self.is_interrupted, ended_by, beside: self.beside.clone(), ..found };
-                found.notes.extend(notes);
-                found.cautions.splice(0..0, cautions);
+                let mut found = self.factorial().ok_or("the experiment has no factors")?;
+                found.beside.clone_from(&self.beside);
+                self.complete(&mut found.notes, &mut found.validity);
                 ExperimentDocument::Factorial(found)
             }
         })
+    }
+
+    /// Adds what only the experiment knows of its runs.
+    fn complete(&self, notes: &mut Vec<String>, validity: &mut Validity) {
+        notes.extend(self.notes.iter().cloned().chain(self.state_notes()));
+        validity.cautions.splice(0..0, self.state_cautions());
+        validity.is_interrupted = self.is_interrupted;
+        validity.ended_by = self.ended_by();
     }
 
     /// The answer of runs that have no result.
