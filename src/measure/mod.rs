@@ -46,6 +46,7 @@ pub(crate) use environment::{environment, mount, predefined};
 pub(crate) use environment::{file_system, hostname};
 pub use file_sets::trees;
 pub use front::Front;
+pub(crate) use live::LiveProcesses;
 pub(crate) use machine::{asynchronous, check_plan};
 pub(crate) use measurement::{Description, Length, Measurement, Record};
 pub(crate) use named_dirs::{NamedDirs, check_file_systems};

@@ -2,7 +2,6 @@
 
 use super::ending::{self, JOIN_TIMEOUT, STUCK_JOIN_TIMEOUT, final_end};
 use super::file_sets::{FileSets, PrepareRequest, Purpose};
-use super::live::{Live, failure_of};
 use super::measurement::{Description, Measurement, Record};
 use super::outputs::Outputs;
 use super::programs::{self, Collector, drops_inodes};
@@ -20,12 +19,11 @@ use crate::disk::quiesce;
 use crate::exec::messages::MessageReader;
 use crate::fileset::FilesetSpec;
 use crate::os::kernel_threads::KernelThreads;
-use crate::os::{Clock, schedule};
 use crate::plan::{self, Plan};
 use crate::result::ranks::RankRun;
 use crate::result::snapshot::Snapshot;
 use crate::result::{Digest, Run};
-use crate::runtime::{Ended, FaultKind, Running, Sample, ThreadStream, Waited};
+use crate::runtime::{Ended, Running, Sample, ThreadStream, Waited};
 use crate::source::SourceMap;
 use std::io;
 use std::path::PathBuf;
@@ -66,7 +64,6 @@ pub struct Runner {
     pub sets: FileSets,
     /// The result and other outputs.
     pub outputs: Outputs,
-    live: Option<Live>,
     collector: Option<Collector>,
     started: Instant,
 }
@@ -83,7 +80,6 @@ impl Runner {
             sets: FileSets::new(&settings, &watch, &ranks),
             outputs: Outputs::new(&settings, &watch),
             ranks,
-            live: None,
             collector: None,
             started: Instant::now(),
             watch,
@@ -150,13 +146,19 @@ impl Runner {
     }
 
     /// Starts the threads. The other ranks wait for them, and are told if they can't be started.
-    fn start(&self, ready: &Ready) -> Result<(Running, MessageReader), Failure> {
+    pub(super) fn start(&self, ready: &Ready) -> Result<(Running, MessageReader), Failure> {
         let started = ready.start(&self.settings, &self.ranks, &self.outputs, self.watch.interrupt());
         started.inspect_err(|_| self.ranks.report_unready())
     }
 
     /// Returns the entry of a run before its start: what was requested, and the environment.
-    fn new_run(&mut self, ready: &Ready, running: &Running, length: Option<Duration>, about: &Description) -> Run {
+    pub(super) fn new_run(
+        &mut self,
+        ready: &Ready,
+        running: &Running,
+        length: Option<Duration>,
+        about: &Description,
+    ) -> Run {
         let outputs = &mut self.outputs;
         outputs.redaction.add_paths(&ready.sets.iter().map(|set| set.spec.root()).collect::<Vec<_>>());
         outputs.document.environment = ready.location.environment.clone();
@@ -167,7 +169,7 @@ impl Runner {
     }
 
     /// Sets the figures and the state of a run that has ended. Returns the status.
-    fn fill(
+    pub(super) fn fill(
         &self,
         run: &mut Run,
         ready: &Ready,
@@ -181,7 +183,12 @@ impl Runner {
     }
 
     /// Returns the streams of threads that have ended, and sets their digest, if they were requested.
-    fn streams(&self, running: &Running, digest: &mut Option<Digest>, front: &mut dyn Front) -> Vec<ThreadStream> {
+    pub(super) fn streams(
+        &self,
+        running: &Running,
+        digest: &mut Option<Digest>,
+        front: &mut dyn Front,
+    ) -> Vec<ThreadStream> {
         if self.outputs.requested_stream().is_none() {
             return Vec::new();
         }
@@ -191,12 +198,12 @@ impl Runner {
     }
 
     /// Returns the run of all ranks on rank 0, and its status; on the others their own run.
-    fn merge(&self, run: Run, plan: &Plan, start: RankStart, status: Status) -> MergedRun {
+    pub(super) fn merge(&self, run: Run, plan: &Plan, start: RankStart, status: Status) -> MergedRun {
         self.ranks.merge(run, &self.outputs.document.environment, plan, start, status)
     }
 
     /// Starts the reports of a run that begins to be measured. `None` for a run in one process.
-    fn rank_ticks(&mut self, plan: &Arc<Plan>, run: &Run) -> Option<RankTicks> {
+    pub(super) fn rank_ticks(&mut self, plan: &Arc<Plan>, run: &Run) -> Option<RankTicks> {
         let together = self.settings.together.clone();
         if together.is_alone() {
             return None;
@@ -376,23 +383,8 @@ impl Runner {
         Record { status, figures }
     }
 
-    /// True if such processes are running.
-    pub fn is_live(&self) -> bool {
-        self.live.is_some()
-    }
-
-    /// Sets the event rate of the running processes.
-    pub fn set_rate(&self, rate: u64) {
-        if let Some(live) = &self.live {
-            live.running.set_rate(rate);
-        }
-    }
-
-    /// Waits for `length`. While processes run between `stats clear` and `stats snap`, this is measured time.
-    pub fn sleep(&mut self, length: Duration, about: &Description, front: &mut dyn Front) -> Record {
-        if self.is_live() {
-            return self.sleep_live(length, about, front);
-        }
+    /// Waits for `length`, or for a signal.
+    pub(super) fn sleep(&self, length: Duration) -> Record {
         let deadline = Instant::now() + length;
         while Instant::now() < deadline {
             if self.watch.signal() != 0 {
@@ -403,140 +395,14 @@ impl Runner {
         Record::of(Status::Done)
     }
 
-    /// `create processes`: starts the processes, which run while further commands are executed.
-    pub fn create_processes(&mut self, what: &Measurement<'_>, front: &mut dyn Front) -> Result<(), Failure> {
-        let started = self.start_live(what, front);
-        if self.live.is_none() {
-            self.sets.release_sets();
-        }
-        started
-    }
-
-    fn start_live(&mut self, what: &Measurement<'_>, front: &mut dyn Front) -> Result<(), Failure> {
-        let mut ready = self.make_ready(what, front)?;
-        ready.cache.start_counting();
-        self.outputs.limit_trace(ready.plan.n_threads(), front);
-        let (mut running, printed) = self.start(&ready)?;
-        let start = match self.ranks.open(&mut running, None) {
-            Ok(start) => start,
-            Err(ended) => {
-                let status = front.status(failure_of(ended));
-                let status = status.max(self.join_or_abandon(running, &ready.plan, JOIN_TIMEOUT, front));
-                return Failure::outcome(status);
-            }
-        };
-        self.live = Some(Live::new(ready, (running, printed), start, self.settings.interval));
-        Ok(())
-    }
-
-    /// `sleep` while processes run. Between `stats clear` and `stats snap` its length is the measured time, which the
-    /// command line may override.
-    fn sleep_live(&mut self, length: Duration, about: &Description, front: &mut dyn Front) -> Record {
-        let Some(mut live) = self.live.take() else { return Record::of(Status::Done) };
-        live.is_new = false;
-        let length = self.settings.runtime.filter(|_| live.measuring).unwrap_or(length);
-        let run = self.new_run(&live.ready, &live.running, live.measuring.then_some(length), about);
-        if live.measuring {
-            live.requested = Some(live.requested.unwrap_or_default() + length);
-            front.run_started(&self.outputs.document, &run, Some(length), &format!("for {} s", length.as_secs_f64()));
-            if live.reports.is_none() {
-                live.reports = self.rank_ticks(&live.ready.plan, &run);
-            }
-        }
-        let status = live.wait(run, length, self.settings.interval, front);
-        self.live = Some(live);
-        if status != Status::Done {
-            // Keep the measurement so far.
-            let record = self.snap(about, front);
-            if let (Status::Interrupted(_), Some(live)) = (status, &mut self.live) {
-                // A signal ends the wait. The front end decides whether it also ends the processes.
-                live.ended = None;
-            }
-            return Record { status, ..record };
-        }
-        Record::of(Status::Done)
-    }
-
-    /// `stats clear`: restarts the measurement of the running processes.
-    pub fn clear_live(&mut self) {
-        let _priority = schedule::PriorityGuard::new();
-        if let Some(live) = &mut self.live {
-            live.clear(&self.ranks, self.settings.interval);
-        }
-    }
-
-    /// `stats snap`: adds the measurement so far to the result as a run.
-    pub fn snap(&mut self, about: &Description, front: &mut dyn Front) -> Record {
-        self.end_collector(front);
-        let Some(mut live) = self.live.take() else {
-            front.note("no processes are running: `stats snap` has nothing to report");
-            return Record::of(Status::Done);
-        };
-        // First of all, read the counters: they are what the measured time is taken from.
-        let priority = schedule::PriorityGuard::new();
-        let waited = live.ended.clone().unwrap_or_else(|| live.running.status());
-        let sample = live.running.measured_at_end();
-        drop(priority);
-        let waited = final_end(&live.running, waited);
-        let is_stuck = matches!(&waited.ended, Ended::Fault(fault) if fault.kind == FaultKind::Stuck);
-        let mut run = self.new_run(&live.ready, &live.running, live.requested, about);
-        run.started_at.clone_from(&live.started_at);
-        let measured = live.running.ns(live.running.from(), waited.tick) as f64 / 1e9;
-        let usage = live.usage.clone().since(measured);
-        run.intervals = {
-            let elapsed_ns = live.running.ns(live.running.from(), waited.tick);
-            live.timeline.clone().finish(elapsed_ns, &sample)
-        };
-        let status = self.fill(&mut run, &live.ready, &live.running, &waited, &sample, usage);
-        // The threads go on: what ends later is not late.
-        run.late_ops = 0;
-        run.flowops.iter_mut().for_each(|flowop| flowop.late_ops = 0);
-        run.late_oldest_seconds = None;
-        live.measuring = false;
-        let (plan, start, reports) = (Arc::clone(&live.ready.plan), live.start, live.reports.take());
-        self.live = Some(live);
-        self.outputs.redaction.publish(&mut run, &about.secrets);
-        let merged = self.merge(run, &plan, start, status);
-        self.record_run(merged, reports, is_stuck, front)
-    }
-
-    /// `shutdown processes`: ends the running processes, as the end of the session does too.
-    pub fn shutdown_processes(&mut self, secrets: &[String], front: &mut dyn Front) -> Status {
-        let Some(mut live) = self.live.take() else { return Status::Done };
-        if let Some(reports) = live.reports.take() {
-            reports.finish();
-        }
-        // Report a fault that no `sleep` or `stats snap` has reported.
-        let mut status = Status::Done;
-        if live.ended.is_none()
-            && let Waited { ended: ended @ Ended::Fault(_), .. } = live.running.status()
-        {
-            status = front.status(failure_of(ended));
-        }
-        live.running.stop(Clock::get().raw());
-        if self.outputs.requested_stream().is_some() {
-            live.running.join_within(Duration::from_secs(10));
-            let mut digest = None;
-            let streams = self.streams(&live.running, &mut digest, front);
-            if let Some(run) = self.outputs.document.runs.last_mut() {
-                run.digest = digest;
-                self.outputs.write_json(false, front);
-            }
-            self.outputs.write_trace((&live.ready.plan, &live.ready.sets), streams, secrets, false, front);
-        }
-        let (plan, printed) = (Arc::clone(&live.ready.plan), live.printed);
-        live.running.join_within(JOIN_TIMEOUT);
-        if let Some(fault) = live.running.closing_fault() {
-            status = status.max(front.status(failure_of(Ended::Fault(fault))));
-        }
-        let status = status.max(self.join_or_abandon(live.running, &plan, JOIN_TIMEOUT, front));
-        printed.show(&mut |message| front.note(message));
-        self.sets.release_sets();
-        status
-    }
-
     /// Waits for threads that are still in a system call, and abandons them at the time limit `limit`.
-    fn join_or_abandon(&self, running: Running, plan: &Plan, limit: Duration, front: &mut dyn Front) -> Status {
+    pub(super) fn join_or_abandon(
+        &self,
+        running: Running,
+        plan: &Plan,
+        limit: Duration,
+        front: &mut dyn Front,
+    ) -> Status {
         if ending::join_or_abandon(running, plan, limit, front) {
             return Status::Done;
         }
@@ -584,9 +450,9 @@ impl Runner {
         self.outputs.document.complete = self.watch.worst() == Status::Done;
     }
 
-    /// Ends the session: stops running processes, removes its own directories, and writes the final result. Returns it too.
-    pub fn finish(mut self, secrets: &[String], front: &mut dyn Front) -> (Status, Outputs) {
-        let mut status = self.shutdown_processes(secrets, front);
+    /// Ends the session, whose processes have ended with this status: removes its own directories, and writes the final
+    /// result. Returns it too.
+    pub fn finish(mut self, mut status: Status, front: &mut dyn Front) -> (Status, Outputs) {
         self.end_collector(front);
         self.end_script(status);
         // Before the trees are removed: their file system may not answer.

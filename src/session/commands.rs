@@ -134,7 +134,7 @@ impl Session {
             CommandKind::Sleep(seconds) => self.sleep(self.seconds(seconds)?, front)?,
             CommandKind::Warmup(seconds) => {
                 let length = self.seconds(seconds)?;
-                if self.runner.is_live() {
+                if self.flow.processes.are_running() {
                     self.sleep(length, front)?;
                 } else {
                     self.options.warm_next = Some(length);
@@ -303,7 +303,7 @@ impl Session {
     fn follow_event_rate(&mut self) {
         let (Some(_), Ok(rate)) = (&self.options.event_rate, self.event_rate_now()) else { return };
         let rate = rate.unwrap_or(0);
-        self.runner.set_rate(rate);
+        self.flow.processes.set_rate(rate);
         self.scope.set_internal("rate", rate.to_string());
     }
 

@@ -41,7 +41,7 @@ impl Session {
     /// warning was given.
     pub(super) fn live_value(&self, name: &str) -> Option<ModelValue> {
         let live = &self.flow.live;
-        if !self.runner.is_live() || !live.read.contains(name) || live.reported.contains(name) {
+        if !self.flow.processes.are_running() || !live.read.contains(name) || live.reported.contains(name) {
             return None;
         }
         self.scope.value(name)?.ok()

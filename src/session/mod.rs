@@ -26,7 +26,7 @@ pub(crate) use typed::{TypedValue, typed_value};
 
 use crate::diag::{Code, Diagnostic, Failure, Severity, has_errors};
 use crate::flowop;
-use crate::measure::{FIGURES, Runner, ScriptOrigin, Watch};
+use crate::measure::{FIGURES, LiveProcesses, Runner, ScriptOrigin, Watch};
 use crate::model::{self, Command, CommandKind, Expr, Known, Object, Scope, SetBy, TextPart};
 use crate::plan::{self, Definitions, FRESH, Plan};
 use crate::source::{FileId, SHIPPED, SourceMap, Span, Spanned};
@@ -63,7 +63,9 @@ pub(crate) struct Flow {
     pub(crate) quit: bool,
     /// Whether a statement of a prompt is being executed.
     pub(crate) typing: bool,
-    /// The variables that live processes have read.
+    /// Those of `create processes`.
+    pub(crate) processes: LiveProcesses,
+    /// The variables that they have read.
     live: live::LiveVariables,
 }
 
@@ -201,7 +203,7 @@ impl Session {
         }
         self.check_first_run(&model, name)?;
         self.commands(&model.commands, front)?;
-        if self.flow.quit || self.flow.has_run || self.runner.is_live() {
+        if self.flow.quit || self.flow.has_run || self.flow.processes.are_running() {
             if self.flow.has_run && self.runner.outputs.document.runs.is_empty() {
                 front.note("nothing was measured: `run N`, or `stats snap` while processes live, makes it a result");
             }

@@ -175,7 +175,7 @@ impl Session {
     /// Stops live processes.
     pub(crate) fn shutdown_processes(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
         let secrets = self.secrets();
-        Failure::outcome(self.runner.shutdown_processes(&secrets, front))
+        Failure::outcome(self.flow.processes.shutdown(&mut self.runner, &secrets, front))
     }
 
     /// Ends the session: stops live processes, removes temporary directories, and writes the result.
@@ -184,9 +184,10 @@ impl Session {
     }
 
     /// Does the same, and returns what was written too.
-    pub fn finish_with_result(self, front: &mut dyn Front) -> (Status, Outputs) {
+    pub fn finish_with_result(mut self, front: &mut dyn Front) -> (Status, Outputs) {
         let secrets = self.secrets();
-        self.runner.finish(&secrets, front)
+        let status = self.flow.processes.shutdown(&mut self.runner, &secrets, front);
+        self.runner.finish(status, front)
     }
 
     /// `create processes`.
@@ -203,7 +204,7 @@ impl Session {
             periodic: None,
             about: self.description(),
         };
-        let created = self.runner.create_processes(&measurement, front);
+        let created = self.flow.processes.create(&mut self.runner, &measurement, front);
         self.note_live_variables();
         created
     }
@@ -329,7 +330,7 @@ impl Session {
 
     /// `create files`. While processes run, their file sets are in use and exist, and nothing is created, as in Filebench.
     pub(crate) fn create_files(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
-        if self.runner.is_live() {
+        if self.flow.processes.are_running() {
             front.note(
                 "`create files` has no effect while processes run: their file sets exist; \
                  the next `create processes` or `run` creates those that have been defined since",

@@ -12,7 +12,7 @@ impl Session {
     /// `stats …`.
     pub(super) fn stats(&mut self, stats: &Stats, span: Span, front: &mut dyn Front) -> Result<(), CommandError> {
         match stats {
-            Stats::Clear => self.runner.clear_live(),
+            Stats::Clear => self.flow.processes.clear(&self.runner),
             Stats::Snap => self.snap(front)?,
             Stats::Dump(file) | Stats::MultiDump(file) | Stats::XmlDump(file) => {
                 let file = Spanned::new(self.text(file)?, file.span);
@@ -36,14 +36,14 @@ impl Session {
     /// `stats snap`: adds the measurement so far to the result, as a run.
     pub(crate) fn snap(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
         let about = self.description();
-        let record = self.runner.snap(&about, front);
+        let record = self.flow.processes.snap(&mut self.runner, &about, front);
         self.measured(record, front)
     }
 
     /// `sleep`, and `warmup` while processes live.
     pub(crate) fn sleep(&mut self, length: Duration, front: &mut dyn Front) -> Result<(), Failure> {
-        let about = if self.runner.is_live() { self.description() } else { Description::default() };
-        let record = self.runner.sleep(length, &about, front);
+        let about = if self.flow.processes.are_running() { self.description() } else { Description::default() };
+        let record = self.flow.processes.sleep(&mut self.runner, length, &about, front);
         self.measured(record, front)
     }
 
