@@ -1,6 +1,6 @@
 //! Checks a script: reads its definitions and makes its plan, and does nothing else.
 
-use super::constants::is_same;
+use super::constants::{constant_errors, is_same};
 use super::{BeforeRun, Extent, Front, Session, Settings, definitions_of, library};
 use crate::diag::{Diagnostic, Failure, Reason, has_errors};
 use crate::model::{self, Scope};
@@ -61,7 +61,7 @@ impl Session {
     /// Returns the errors in the values of a checked script, whose plan is made and dropped, and in those of its
     /// commands.
     pub fn check_values(&mut self, model: &model::Model, name: &str) -> Vec<Diagnostic> {
-        let of_commands = self.constant_errors(&model.commands);
+        let of_commands = constant_errors(&model.commands, &self.scope, &self.map);
         let mut front = SilentFront::default();
         let defined = self.read_definitions(model, name, &mut front);
         let planned = defined.and_then(|()| self.plan(&mut front));

@@ -7,7 +7,7 @@
 use super::run::RunTime;
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic, Failure};
-use crate::model::{self, Command, CommandKind, Expr, Object, ProcessDef, TextPart, VariableForm};
+use crate::model::{self, Command, CommandKind, Expr, ModelValue, Object, ProcessDef, TextPart, VariableForm};
 use crate::plan::FRESH;
 use crate::source::{Span, Spanned};
 use crate::util::secrets::{self, ENVIRONMENT};
@@ -88,14 +88,13 @@ impl Session {
             CommandKind::Set { name, value, .. } => {
                 self.loaded.variables.insert(name.node.clone());
                 let new = self.scope.binding(&name.node).is_none();
-                let before = self.live_value(&name.node);
+                let before = self.flow.live.value(&name.node, &self.scope);
                 self.scope.set(&name.node, value.clone(), self.set_by())?;
-                self.follow_event_rate();
-                self.warn_of_live(name, before, front);
+                self.variable_set(name, before, front);
                 self.warn_without_effect(name, new, front);
             }
             CommandKind::SetField { name, field, value } => {
-                let before = self.live_value(&name.node);
+                let before = self.flow.live.value(&name.node, &self.scope);
                 if !self.scope.set_field(&name.node, field.clone(), value.clone()) {
                     let d = Diagnostic::error(
                         Code::WrongType,
@@ -105,8 +104,7 @@ impl Session {
                     .help("only random variables have fields; make it with `randvar(…)` or `define randvar`");
                     return Err(d.into());
                 }
-                self.follow_event_rate();
-                self.warn_of_live(name, before, front);
+                self.variable_set(name, before, front);
             }
             CommandKind::SetMode(mode) => self.options.mode = *mode,
             // The check of the text has reported that they have no effect.
@@ -184,10 +182,9 @@ impl Session {
                     if self.scope.reads_environment(value) {
                         self.scope.note_environment(&name.node);
                     }
-                    let before = self.live_value(&name.node);
+                    let before = self.flow.live.value(&name.node, &self.scope);
                     self.scope.set(&name.node, literal, self.set_by())?;
-                    self.follow_event_rate();
-                    self.warn_of_live(name, before, front);
+                    self.variable_set(name, before, front);
                     // The command line has precedence.
                     let now = self
                         .scope
@@ -305,6 +302,15 @@ impl Session {
         let rate = rate.unwrap_or(0);
         self.flow.processes.set_rate(rate);
         self.scope.set_internal("rate", rate.to_string());
+    }
+
+    /// After a command has set a variable: live processes follow the event rate only. `before`: what [`value`](super::live::LiveVariables::value)
+    /// had as its value.
+    fn variable_set(&mut self, name: &Spanned<String>, before: Option<ModelValue>, front: &mut dyn Front) {
+        self.follow_event_rate();
+        if let Some(warning) = self.flow.live.warning(name, before, &self.scope) {
+            front.warnings(&self.map, &[warning]);
+        }
     }
 
     fn run_command(

@@ -4,11 +4,11 @@
 //! Not certain are variables that a loop, a loaded text, the environment or a measurement sets. Deliberately absent:
 //! values of definitions, which the plan evaluates.
 
-use super::{Session, only_defines};
+use super::only_defines;
 use crate::diag::{Code, Diagnostic};
 use crate::model::visit::{self, CommandPart};
 use crate::model::{self, Command, CommandKind, Expr, Lookup, ModelValue, Scope, SetBy, TextPart, Unset, expr};
-use crate::source::Spanned;
+use crate::source::{SourceMap, Spanned};
 
 /// Most steps and bytes of text that are spent on a script.
 const MOST_WORK: u64 = 1 << 24;
@@ -16,38 +16,36 @@ const MOST_WORK: u64 = 1 << 24;
 /// Most errors that are reported.
 const MOST_ERRORS: usize = 100;
 
-impl Session {
-    /// Returns the errors that the commands of a whole script would have when they are reached. The variables of the
-    /// session are those before the script.
-    pub(super) fn constant_errors(&self, commands: &[Command]) -> Vec<Diagnostic> {
-        let mut found: Vec<Diagnostic> = Vec::new();
-        if commands.iter().all(|command| only_defines(&command.kind)) {
-            return found;
-        }
-        let mut scope = self.scope.clone();
-        let mut work = 0;
-        for command in commands {
-            if !only_defines(&command.kind) {
-                work += scope.spent();
-                scope.renew_budget();
-            }
-            if work > MOST_WORK || found.len() >= MOST_ERRORS {
-                break;
-            }
-            let mut own = Vec::new();
-            let is_certain = follow(&command.kind, &mut scope, &mut own);
-            // The variables may have other values later.
-            for d in model::with_provenance(own, &scope, &self.map) {
-                if !found.iter().any(|other| is_same(other, &d)) {
-                    found.push(d);
-                }
-            }
-            if !is_certain {
-                break;
-            }
-        }
-        found
+/// Returns the errors that the commands of a whole script would have when they are reached. `scope`: the variables before
+/// the script; `map`: its texts.
+pub(super) fn constant_errors(commands: &[Command], scope: &Scope, map: &SourceMap) -> Vec<Diagnostic> {
+    let mut found: Vec<Diagnostic> = Vec::new();
+    if commands.iter().all(|command| only_defines(&command.kind)) {
+        return found;
     }
+    let mut scope = scope.clone();
+    let mut work = 0;
+    for command in commands {
+        if !only_defines(&command.kind) {
+            work += scope.spent();
+            scope.renew_budget();
+        }
+        if work > MOST_WORK || found.len() >= MOST_ERRORS {
+            break;
+        }
+        let mut own = Vec::new();
+        let is_certain = follow(&command.kind, &mut scope, &mut own);
+        // The variables may have other values later.
+        for d in model::with_provenance(own, &scope, map) {
+            if !found.iter().any(|other| is_same(other, &d)) {
+                found.push(d);
+            }
+        }
+        if !is_certain {
+            break;
+        }
+    }
+    found
 }
 
 /// Whether two errors are one, which is found in two places.

@@ -2,7 +2,6 @@
 //!
 //! Deliberately absent: the event rate, which they follow (`commands`).
 
-use super::{Front, Session};
 use crate::diag::{Code, Diagnostic};
 use crate::model::composites::Composites;
 use crate::model::visit::{self, CommandPart};
@@ -20,45 +19,52 @@ pub(super) struct LiveVariables {
     reported: HashSet<String>,
 }
 
-impl Session {
+impl LiveVariables {
     /// Notes what the processes that have started read.
-    pub(super) fn note_live_variables(&mut self) {
-        let mut open = DirectReads::of(&self.definitions, &self.scope);
-        let mut read = HashSet::new();
+    pub(super) fn note(&mut self, definitions: &Definitions, scope: &Scope) {
+        let mut open = DirectReads::of(definitions, scope);
         while let Some(name) = open.pop() {
-            if read.contains(&name) {
+            if self.read.contains(&name) {
                 continue;
             }
-            if let Some(binding) = self.scope.binding(&name) {
+            if let Some(binding) = scope.binding(&name) {
                 expr::variables(&binding.value, &mut |variable, _| open.push(variable.name.clone()));
             }
-            read.insert(name);
+            self.read.insert(name);
         }
-        self.flow.live.read = read;
+    }
+
+    /// The processes end.
+    pub(super) fn forget(&mut self) {
+        self.read.clear();
     }
 
     /// Returns the value of a variable before a command that sets it. `None` if no live process has read it, or if the
     /// warning was given.
-    pub(super) fn live_value(&self, name: &str) -> Option<ModelValue> {
-        let live = &self.flow.live;
-        if !self.flow.processes.are_running() || !live.read.contains(name) || live.reported.contains(name) {
+    pub(super) fn value(&self, name: &str, scope: &Scope) -> Option<ModelValue> {
+        if !self.read.contains(name) || self.reported.contains(name) {
             return None;
         }
-        self.scope.value(name)?.ok()
+        scope.value(name)?.ok()
     }
 
-    /// Warns if a command has changed a variable that live processes have read. `before`: its value then.
-    pub(super) fn warn_of_live(&mut self, name: &Spanned<String>, before: Option<ModelValue>, front: &mut dyn Front) {
-        let Some(before) = before else { return };
-        if let Some(Ok(now)) = self.scope.value(&name.node)
+    /// The warning if a command has changed a variable that live processes have read. `before`: its value then.
+    pub(super) fn warning(
+        &mut self,
+        name: &Spanned<String>,
+        before: Option<ModelValue>,
+        scope: &Scope,
+    ) -> Option<Diagnostic> {
+        let before = before?;
+        if let Some(Ok(now)) = scope.value(&name.node)
             && is_same(&now, &before)
         {
-            return;
+            return None;
         }
-        self.flow.live.reported.insert(name.node.clone());
+        self.reported.insert(name.node.clone());
         let message = format!("live processes keep the value of `${}` that they have started with", name.node);
         let help = "`shutdown processes` and `create processes` use the new value";
-        front.warnings(&self.map, &[Diagnostic::warning(Code::KeptValue, name.span, message).help(help)]);
+        Some(Diagnostic::warning(Code::KeptValue, name.span, message).help(help))
     }
 }
 

@@ -193,7 +193,7 @@ impl Session {
             found.retain(|d| d.severity == Severity::Error);
             return Err(if found.is_empty() { unused } else { unused.and(self.wrong(found)) });
         }
-        let found = self.constant_errors(&model.commands);
+        let found = constants::constant_errors(&model.commands, &self.scope, &self.map);
         if !found.is_empty() {
             return Err(self.wrong(found));
         }
@@ -253,7 +253,7 @@ impl Session {
     /// it.
     pub(crate) fn apply_settings(&mut self, model: &model::Model) -> Result<(), Failure> {
         self.loaded.reads = model::lint::read_beside_load(&model.commands);
-        Failure::all(self.unused_settings(model))
+        Failure::all(unused::unused_settings(&self.runner.settings.sets, model, &self.map))
     }
 
     /// Describes a script with errors, so that its result says which one it is.

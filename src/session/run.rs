@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: the measurement itself (`measure`).
 
+use super::unused::unread_time;
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic, Failure};
 use crate::measure::{self, check_file_systems};
@@ -113,7 +114,7 @@ impl Session {
         }
         let length = self.limit(time.length);
         if matches!(length, Length::Default(_)) {
-            self.note_unread_time(front);
+            unread_time(&self.scope, &self.variables_in_use()).iter().for_each(|note| front.note(note));
         }
         let measurement = Measurement {
             plan,
@@ -175,6 +176,7 @@ impl Session {
     /// Stops live processes.
     pub(crate) fn shutdown_processes(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
         let secrets = self.secrets();
+        self.flow.live.forget();
         Failure::outcome(self.flow.processes.shutdown(&mut self.runner, &secrets, front))
     }
 
@@ -205,7 +207,9 @@ impl Session {
             about: self.description(),
         };
         let created = self.flow.processes.create(&mut self.runner, &measurement, front);
-        self.note_live_variables();
+        if self.flow.processes.are_running() {
+            self.flow.live.note(&self.definitions, &self.scope);
+        }
         created
     }
 
