@@ -6,6 +6,7 @@
 use crate::comparison::{ComparisonFormat, FORMATS, find_format};
 use crate::measure::dialects;
 use crate::report::{self, Report};
+use crate::sheet::{Sheet, latex, markdown, text};
 use crate::spec::Dialect;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -24,6 +25,16 @@ impl FigureFormat {
     /// True if only a sheet has the format.
     pub(super) fn is_sheet(self) -> bool {
         matches!(self, Self::Markdown | Self::Latex)
+    }
+
+    /// A document in this format.
+    pub(super) fn write(self, json: impl FnOnce() -> String, sheet: impl FnOnce() -> Sheet) -> String {
+        match self {
+            Self::Json => json(),
+            Self::Text => text::write(&sheet()),
+            Self::Markdown => markdown::write(&sheet()),
+            Self::Latex => latex::write(&sheet()),
+        }
     }
 }
 

@@ -4,11 +4,11 @@ use super::choices::FigureFormat;
 use super::console::{notice, print_lines};
 use super::recording_args::{RecordArgs, TraceCommand};
 use super::recording_overhead;
-use crate::diag::{Failure, Status};
+use crate::comparison::AsJson as _;
+use crate::diag::Failure;
 use crate::measure::mount;
 use crate::os::held_dir::HeldDir;
 use crate::os::{handle, limits, proc, reading, signals};
-use crate::sheet::{latex, markdown, text};
 use crate::trace::{
     BpfRecorder, PathId, ProcView, Recorded, RecordingEnd, RecordingWish, TRACE_MARK, TraceComparison, TraceEnd,
     TraceError, TraceEvent, TraceHeader, TraceResolver, TraceScope, TraceSummary, TraceWriter, TreeEntry,
@@ -127,7 +127,7 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
     ];
     let others = bpf.as_ref().map_or(0, BpfRecorder::left_out);
     let left_out = resolver.left_out().iter().map(|(why, n)| (*why, *n)).chain([("socket, pipe or device", others)]);
-    let left_out = left_out.filter(|(_, n)| *n > 0).map(|(why, n)| (why.to_owned(), n)).collect();
+    let left_out = counted(left_out);
     drop(resolver);
     let unmodelled = unmodelled.into_inner();
     let not_seen = match &bpf {
@@ -136,7 +136,7 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
     };
     let end = TraceEnd {
         duration: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
-        lost: lost.iter().filter(|(_, n)| *n > 0).map(|(why, n)| ((*why).to_owned(), *n)).collect(),
+        lost: counted(lost),
         not_seen,
         left_out,
         cost_ns: cost,
@@ -209,6 +209,11 @@ fn by_bpf(args: &RecordArgs, what: &Recorded) -> Result<Option<BpfRecorder>, Fai
             Ok(None)
         }
     }
+}
+
+/// What there was any of, with its number.
+fn counted(all: impl IntoIterator<Item = (&'static str, u64)>) -> BTreeMap<String, u64> {
+    all.into_iter().filter(|(_, n)| *n > 0).map(|(what, n)| (what.to_owned(), n)).collect()
 }
 
 fn span(seconds: f64) -> String {
@@ -363,12 +368,9 @@ pub(super) fn trace(command: &TraceCommand) -> Result<u8, Failure> {
     match command {
         TraceCommand::Show { file, json } => {
             let summary = summary(file)?;
-            if *json {
-                let text = serde_json::to_string_pretty(&summary.document());
-                print_lines(&text.map_err(|e| Failure::new(Status::Failed, e.to_string(), ""))?);
-            } else {
-                print_lines(text::write(&summary.sheet(&file.display().to_string())).trim_end());
-            }
+            let format = if *json { FigureFormat::Json } else { FigureFormat::Text };
+            let sheet = || summary.sheet(&file.display().to_string());
+            print_lines(format.write(|| summary.document().json(), sheet).trim_end());
             Ok(0)
         }
         TraceCommand::Import { tool: _, file, output, under } => import(file, output.as_deref(), under),
@@ -403,9 +405,9 @@ fn import(file: &Path, output: Option<&Path>, under: &[PathBuf]) -> Result<u8, F
     let mut not_seen = NOT_SEEN.to_vec();
     not_seen.extend((!found.has_times).then_some("times"));
     let end = TraceEnd {
-        lost: lost.iter().filter(|(_, n)| *n > 0).map(|(why, n)| ((*why).to_owned(), *n)).collect(),
+        lost: counted(lost),
         not_seen: not_seen.into_iter().map(str::to_owned).collect(),
-        left_out: found.left_out.iter().map(|(why, n)| ((*why).to_owned(), *n)).collect(),
+        left_out: counted(found.left_out),
         ended: "imported".to_owned(),
         ..TraceEnd::default()
     };
@@ -446,13 +448,6 @@ pub(super) fn compare(
     let comparison = TraceComparison::of(&sides[0], &sides[1]);
     let names = [a, b].map(|path| path.display().to_string());
     let sheet = || comparison.sheet([&names[0], &names[1]]);
-    let text = match format {
-        FigureFormat::Json => serde_json::to_string_pretty(&comparison.document())
-            .map_err(|e| Failure::new(Status::Failed, e.to_string(), ""))?,
-        FigureFormat::Text => text::write(&sheet()),
-        FigureFormat::Markdown => markdown::write(&sheet()),
-        FigureFormat::Latex => latex::write(&sheet()),
-    };
-    print_lines(text.trim_end());
+    print_lines(format.write(|| comparison.document().json(), sheet).trim_end());
     Ok(Some(0))
 }

@@ -15,7 +15,6 @@ use crate::comparison::{
 use crate::diag::Failure;
 use crate::experiment::missing_floor;
 use crate::import::{self, Metric, Observation, TestFigures, TestSample, TestSamples};
-use crate::sheet::{latex, markdown, text};
 use crate::util::printable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -161,10 +160,5 @@ fn side_names(paths: &[PathBuf]) -> Vec<String> {
 }
 
 fn print(document: &WinsDocument, format: FigureFormat) {
-    print_text(&match format {
-        FigureFormat::Json => document.json(),
-        FigureFormat::Text => text::write(&document.sheet()),
-        FigureFormat::Markdown => markdown::write(&document.sheet()),
-        FigureFormat::Latex => latex::write(&document.sheet()),
-    });
+    print_text(&format.write(|| document.json(), || document.sheet()));
 }
