@@ -2,7 +2,7 @@
 
 use crate::measure::{Settings, WarmupLength};
 use crate::model::ModelValue;
-use crate::util::count::{count, grouped};
+use crate::util::count::count;
 use crate::util::{duration, size};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,10 +30,9 @@ pub(super) fn names(variables: &[String]) -> Vec<&str> {
     }
 }
 
-/// The name of a variable, and the least value that is left of it.
-fn split(variable: &str) -> (&str, Option<i64>) {
-    let with_least = variable.split_once(AT_LEAST);
-    with_least.map_or((variable, None), |(name, least)| (name, least.parse().ok()))
+/// The name of a variable, and the least value that is left of it; empty without one.
+fn split(variable: &str) -> (&str, &str) {
+    variable.split_once(AT_LEAST).unwrap_or((variable, ""))
 }
 
 /// Makes a cell smaller, by further words of its command line. `values` are those of the variables, `given` has the words
@@ -49,10 +48,11 @@ pub(super) fn scale(
     for (name, value) in values {
         let is_inverse = variables.contains(&format!("{INVERSE}{name}"));
         let least = variables.iter().map(|variable| split(variable)).find(|(of, _)| *of == name);
-        let least = least.and_then(|(_, least)| least);
-        if let Some(smaller) = smaller(&name, &value, if is_inverse { 1.0 / factor } else { factor }, least) {
+        let least = least.map(|(_, least)| least).filter(|least| !least.is_empty());
+        let of_least = least.and_then(|least| size::parse(least).ok()).and_then(|least| i64::try_from(least).ok());
+        if let Some(smaller) = smaller(&name, &value, if is_inverse { 1.0 / factor } else { factor }, of_least) {
             words.push(format!("--set={name}={smaller}"));
-            let at_least = least.map_or_else(String::new, |least| format!(" (at least {})", grouped(least as u64)));
+            let at_least = least.map_or_else(String::new, |least| format!(" (at least {least})"));
             changed.push(format!("`${name}`{at_least}"));
         }
     }

@@ -6,7 +6,7 @@ use crate::analysis::ResponseMethod;
 use crate::comparison::{DrawRule, FactorialTables, ImprovementForm};
 use crate::diag::{Code, nearest};
 use crate::source::Spanned;
-use crate::util::printable;
+use crate::util::{printable, size};
 
 impl FileParser<'_> {
     /// Reads the tables of the result.
@@ -97,9 +97,9 @@ impl FileParser<'_> {
     pub(super) fn scale(&mut self, root: &FileTable<'_>) -> Vec<String> {
         let names = self.one_or_several(root, "scale");
         for name in &names {
-            if let Some((_, least)) = name.node.split_once(">=").filter(|(_, least)| least.parse::<u32>().is_err()) {
+            if let Some((_, least)) = name.node.split_once(">=").filter(|(_, least)| size::parse(least).is_err()) {
                 let message = format!("`{}` is no least value", printable::line(least));
-                self.wrong(name, message, "write a whole number, such as `\"nfiles>=100\"`");
+                self.wrong(name, message, "write a number or a size, such as `\"nfiles>=100\"`");
             }
         }
         names.into_iter().map(|name| name.node).collect()

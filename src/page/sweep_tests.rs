@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use super::experiment;
+use super::sweep::over_processors;
 use super::tests::{pictures, points, recorded, symbols, table};
 use crate::analysis::ResponseMethod;
+use crate::comparison::Sweep;
 use crate::experiment::{RecordedRun, RuleWanted};
 use crate::import::Observation;
 use crate::sheet::{SheetBlock, Tone};
@@ -66,6 +68,28 @@ fn the_pictures_of_a_load_curve_are_in_the_order_of_the_loads() {
     // The knee is a square at the third load.
     assert_eq!(curve.legend, [("b", "knee, at n=4".to_owned())]);
     assert_eq!(symbols(curve).iter().position(|symbol| symbol["class"] == "b"), Some(2));
+}
+
+/// Several curves are lines of one picture; one without the processors is left out.
+#[test]
+fn the_throughput_is_drawn_over_the_processors() {
+    let levels = ["1", "2"].map(str::to_owned).to_vec();
+    let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None };
+    let mut recorded = recorded(rule, &["n=1", "n=2"], &[(0, 100.0), (1, 190.0)]);
+    let without = recorded.sweep().unwrap();
+    assert!(over_processors(std::slice::from_ref(&without)).is_none());
+    for (run, busy) in recorded.runs.iter_mut().zip([0.125, 0.25]) {
+        run.observation.figures.insert("cpu_busy".to_owned(), busy);
+    }
+    let one = pictures(experiment::blocks(&recorded, None, None));
+    assert_eq!(points(&one["Throughput over the processors"]), [(0.125, 100.0), (0.25, 190.0)]);
+    let curves = ["ext4", "none", "xfs"].map(|name| Sweep {
+        name: name.to_owned(),
+        ..if name == "none" { without.clone() } else { recorded.sweep().unwrap() }
+    });
+    let several = over_processors(&curves).unwrap();
+    assert_eq!(several.legend, [("a", "ext4".to_owned()), ("c", "xfs".to_owned())]);
+    assert_eq!((several.table.rows.len(), several.table.rows[3][0].as_str()), (4, "xfs"));
 }
 
 /// The requests of an open loop are in a picture of their own, apart from the operations of which they consist.

@@ -113,7 +113,7 @@ fn an_experiment_is_tried_at_a_small_scale() {
     // Pools of Postmark must not become empty.
     let text = lab.run("experiment postmark_levels --scale 0.01 --plan", 0);
     assert_eq!(text.matches("postmark --set=nfiles=1000\n    --set=transactions=").count(), 3, "{text}");
-    assert!(text.ends_with("\n`--scale` makes smaller: `$nfiles` (at least 1,000), `$transactions`\n"), "{text}");
+    assert!(text.ends_with("\n`--scale` makes smaller: `$nfiles` (at least 1000), `$transactions`\n"), "{text}");
     let text = lab.run("experiment postmark_levels --method sfs3 --plan", 2);
     assert!(text.contains("`--method`: the experiment has no load curve"), "{text}");
     lab.run("experiment specsfs_curve --method sfs3 --plan", 0);
