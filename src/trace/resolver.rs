@@ -191,6 +191,12 @@ impl<'a> TraceResolver<'a> {
         })
     }
 
+    /// The source tells the working directory of a process.
+    pub fn cwd_is(&mut self, thread: u32, process: u32, path: &[u8]) {
+        let path = self.paths.resolve(PathId::ROOT, path);
+        *self.processes.thread(thread, process).cwd.borrow_mut() = Some(path);
+    }
+
     fn open_file(&mut self, facts: Option<&FdFacts>, path: Option<PathId>) -> OpenFile {
         let own = facts.and_then(|facts| facts.path.as_ref()).map(|path| self.paths.resolve(PathId::ROOT, path));
         let path = path.or(own);

@@ -209,7 +209,12 @@ impl<'a> StraceText<'a> {
         }
         let Some(kind) = self.kinds.get(name).copied() else { return Ok(()) };
         let mut raw = RawCall { start, end, thread, process, kind, result, ..RawCall::default() };
-        self.arguments(&mut raw, &split(args), result_file);
+        let args = split(args);
+        let cwd = args.iter().find(|arg| arg.starts_with(b"AT_FDCWD<")).and_then(|arg| file_of(arg));
+        if let Some(cwd) = cwd {
+            self.resolver.cwd_is(thread, process, cwd.strip_suffix(b" (deleted)").unwrap_or(cwd));
+        }
+        self.arguments(&mut raw, &args, result_file);
         self.resolver.call(&raw)
     }
 
@@ -389,6 +394,8 @@ mod tests {
 7 100.008000 writev(3</w/a, "b">, [{iov_base="a", iov_len=1}, {iov_base="b", iov_len=2}], 2) = 3 <0.000010>
 7 100.009000 renameat2(AT_FDCWD</w>, "c", AT_FDCWD</w>, "d", RENAME_NOREPLACE) = -1 ENOENT (No such file or directory) <0.000010>
 7 100.010000 read(5<pipe:[77]>, "", 10) = 0 <0.000010>
+7 100.010500 chdir("sub") = 0 <0.000010>
+7 100.010600 stat("f", {st_mode=S_IFREG|0644, st_size=5, ...}) = 0 <0.000010>
 nonsense
 7 100.011000 stat("cut"..., 0x7ff) = -1 EACCES (Permission denied) <0.000010>
 8 100.012000 fsync(3</w/a, "b"> <unfinished ...>
@@ -402,6 +409,8 @@ nonsense
             r#"8.004 pread64 /w/a, "b" @50 100 = 100"#,
             r#"7.008 writev /w/a, "b" @4096 3 = 3"#,
             "7.009 renameat2 /w/c /w/d = -2",
+            "7.010 chdir /w/sub = 0",
+            "7.010 stat /w/sub/f of 5 = 0",
         ];
         assert_eq!(found, expected);
         assert_eq!((imported.unfinished, imported.unreadable, imported.has_times), (1, 1, true));
