@@ -7,6 +7,7 @@
 //! does otherwise than in Filebench.
 
 mod differences;
+mod experiment;
 mod overview;
 pub mod profile;
 mod results;
@@ -15,6 +16,7 @@ mod variables;
 mod workload;
 
 pub use differences::FoundDifferences;
+pub(crate) use experiment::experiment_file;
 
 use crate::diag::{self, Diagnostic, Failure, Severity, Status, has_errors};
 use crate::flowop;

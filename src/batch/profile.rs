@@ -284,7 +284,7 @@ impl Profile {
         let mut found: Vec<Diagnostic> = self.ignored.iter().map(|line| line.warning(&all)).collect();
         let mut unknown = |a: &Assignment, near: Option<String>, whose: &str| {
             let key = &a.key.node;
-            let d = Diagnostic::warning(Code::Ignored, a.key.span, format!("{whose} has no variable `${key}`"))
+            let d = Diagnostic::warning(Code::Ignored, a.key.span, format!("{whose} variable `${key}`"))
                 .label("this line has no effect");
             found.push(match near {
                 Some(near) => d.help(format!("did you mean `{near}`?")),
@@ -294,14 +294,14 @@ impl Profile {
         let of_any: HashSet<&str> = all.iter().copied().collect();
         for a in self.defaults.iter().filter(|_| are_all) {
             if !of_any.contains(a.key.node.as_str()) {
-                unknown(a, near(&a.key.node, &all), "no personality of the profile");
+                unknown(a, near(&a.key.node, &all), "no personality of the profile has a");
             }
         }
         for (i, config) in self.configs.iter().enumerate() {
             let own: Vec<&str> = variables.get(i).into_iter().flatten().map(String::as_str).chain(OWN_KEYS).collect();
             let name = self.value(config, "personality").map_or("", |p| p.node.as_str());
             for a in config.own.iter().filter(|a| !known(&a.key.node, i)) {
-                unknown(a, near(&a.key.node, &own), &format!("personality `{name}`"));
+                unknown(a, near(&a.key.node, &own), &format!("personality `{name}` has no"));
             }
         }
         let debug = |a: &&Assignment| a.key.node == "debug";

@@ -3,22 +3,25 @@
 //! Not in here: reading the file and deciding on the runs (`experiment`), and the result (`comparison`).
 
 use super::arms::{self, PlannedArm, first_error, hiding_scripts, is_same, within};
-use super::console;
+use super::console::{self, Console, Verbosity};
 use super::experiment_args::{ExperimentArgs, FileArgs};
 use super::experiment_host::study;
 use super::experiment_permission::hook_lines;
 use super::experiment_scale::{self, CellNeeds};
 use super::experiments::{describe, print_text};
+use super::is_profile;
 use super::script_input;
 use super::shell_text::{set_option, split};
 use super::unit;
 use super::usage::near_path;
+use crate::batch;
 use crate::diag::{Code, Diagnostic, Failure, Status, nearest};
 use crate::experiment::{
     Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, RuleWanted, SUITES, ScopeHook, SetVariable,
     WantedFactor, precision, read_file, suite,
 };
 use crate::import::Metric;
+use crate::report;
 use crate::session::library;
 use crate::source::{SHIPPED, SourceMap, Spanned};
 use crate::util::count::count;
@@ -72,6 +75,11 @@ impl FoundFile {
         if let Some((name, text)) = shipped {
             let (shown, text) = (format!("{name}{SHIPPED}"), text.to_owned());
             return Ok(Self { name: shown, stem: name.to_owned(), text, beside: None });
+        }
+        if is_there && is_profile(path) {
+            let mut console = Console::new(report::TABLE[0], Verbosity::Normal);
+            let text = batch::experiment_file(path, &mut console)?;
+            return Ok(Self { name: name.to_owned(), stem, text, beside: path.parent().map(Path::to_path_buf) });
         }
         let is_script = !is_there && library::personality(name).is_some()
             || is_there && path.extension().is_some_and(|extension| extension == "wml" || extension == "f");

@@ -1,6 +1,6 @@
 //! Tests of profiles: the variables that they set, and the files of a batch, which replace no other.
 
-use crate::cmd::{Output, Wml};
+use crate::cmd::{Output, Wml, binary};
 use std::fs;
 use std::process::Command;
 
@@ -69,6 +69,26 @@ fn the_script_of_a_workload_measures_it() {
     let measured = "create filesets\nstats directory \".\"\ncreate processes\nwarmup 0.1\nstats clear\nsleep 0.1\nstats snap\n\
         stats dump \"stats.one.out\"\nstats xmldump \"stats.one.xml\"\nshutdown processes\nquit\n";
     assert!(script.ends_with(measured), "{script}");
+}
+
+/// What experiments have, such as repeats, a budget and `--resume`, profiles have as one.
+#[test]
+fn a_profile_is_an_experiment_with_a_cell_for_each_workload() {
+    let two = PROFILE.to_owned() + "CONFIG two {\n personality = own;\n mysize = 8k;\n}\n";
+    let wml = || Wml::new().file("own.f", OWN).file("p.prof", &two).folder("a").folder("b");
+    let plan = wml().args(["experiment", "p.prof", "--plan"]).run().exits(0).stdout;
+    for words in ["workload=one", "  --runtime 1s --dir files --set mysize=4k own.f", "--set mysize=8k own.f"] {
+        assert!(plan.contains(words), "{plan}");
+    }
+    let fixed = ["experiment", "p.prof", "--engine", "null", "--no-quiesce", "--runtime", "0.05", "--repeats", "2"];
+    let sides = ["--side", "x=--dir a", "--side", "y=--dir b", "--results", "r", "--quiet"];
+    let output = wml().args(fixed).args(sides).run().exits(0);
+    assert!(output.stdout.contains("8 runs in 4 cells."), "{}", output.shown());
+    // More repeats are added to it.
+    let again = ["experiment", "--resume", "r", "--repeats", "3", "--quiet"];
+    let resumed = Command::new(binary()).args(again).current_dir(output.dir()).output().unwrap();
+    let shown = String::from_utf8_lossy(&resumed.stdout);
+    assert!(resumed.status.success() && shown.contains("12 runs in 4 cells."), "{shown}");
 }
 
 #[test]
