@@ -213,7 +213,7 @@ fn block(
 fn progress(run: &Run, elapsed: f64, width: usize) -> String {
     const BAR: usize = 30;
     let Some(total) = run.requested_seconds.filter(|t| *t > 0.0) else {
-        return format!("{}, without a time limit", seconds(elapsed));
+        return seconds(elapsed);
     };
     let part = (elapsed / total).clamp(0.0, 1.0);
     let long = BAR.min(width / 3);

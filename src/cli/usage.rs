@@ -60,7 +60,7 @@ pub(super) fn explained(
         if let Some(near) = meant(name, options.iter().copied()) {
             error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{near}")));
         } else if options.contains(&"set")
-            && let Some(tip) = set_tip(name)
+            && let Some(tip) = run_tip(name, used, all).or_else(|| set_tip(name))
         {
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
         }
@@ -68,6 +68,12 @@ pub(super) fn explained(
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
+}
+
+/// Returns the tip about an option that a run has, and the command `used` has not.
+fn run_tip(name: &str, used: &Command, all: &Command) -> Option<String> {
+    let is_of_runs = all.get_arguments().any(|arg| !arg.is_hide_set() && arg.get_long() == Some(name));
+    is_of_runs.then(|| format!("'--{name}' is an option of a run: omit it here, '{}' starts none", used.get_name()))
 }
 
 /// Returns the tip about an option that is none, if it may be a variable, such as `--nthreads`.

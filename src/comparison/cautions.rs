@@ -56,9 +56,9 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// That of complete runs: these cautions, and that runs were disturbed.
-    pub(super) fn of(mut cautions: Vec<Caution>, sides: &[&[Observation]]) -> Self {
-        cautions.extend(of_disturbed(sides));
+    /// That of complete runs: that runs were disturbed, and these cautions.
+    pub(super) fn of(cautions: Vec<Caution>, sides: &[&[Observation]]) -> Self {
+        let cautions = of_disturbed(sides).into_iter().chain(cautions).collect();
         Self { cautions, conditions: conditions::lines(sides), ..Self::default() }
     }
 }
@@ -162,7 +162,7 @@ pub(super) fn of_runs(sides: &[&[Observation]]) -> Vec<Caution> {
     }
     let is_unsteady = |run: &Observation| run.unsteady;
     if sides.iter().flat_map(|runs| runs.iter()).any(is_unsteady) {
-        let text = format!("{} the rate changed", in_runs(&is_unsteady));
+        let text = format!("{} the rate changed (`unsteady`)", in_runs(&is_unsteady));
         found.push(Caution::new(Usability::WithCaution, text).instead_of(notes::unsteady_note(sides)));
     }
     found
@@ -236,10 +236,10 @@ pub(super) fn of_comparison(
 ) -> Vec<Caution> {
     let sides = [runs.a, runs.b];
     let mut found: Vec<Caution> = course(comparison, runs).into_iter().collect();
-    found.extend(of_runs(&sides));
     if let Some(disturbed) = disturbed_runs(&sides) {
         found.push(on_disturbed(comparison, runs, disturbed_text(disturbed), checked));
     }
+    found.extend(of_runs(&sides));
     let on_control = notes::on_control(comparison);
     if let Some(note) = on_control.filter(|_| !comparison.lacks_control()) {
         // The sentence of an invalid comparison says it.

@@ -11,7 +11,8 @@ use crate::util::count::{count, grouped};
 use crate::util::printable;
 use std::collections::BTreeSet;
 
-const SIDES: [&str; 2] = ["A", "B"];
+/// The names of the sides of a comparison.
+pub(super) const SIDES: [&str; 2] = ["A", "B"];
 
 /// The most differences that an answer names.
 const MAX_DIFFERENCES: usize = 6;
@@ -24,7 +25,7 @@ pub(super) fn answer(comparison: &Comparison) -> Answer {
     let is_open = matches!(comparison.verdict, ComparisonVerdict::Unclear | ComparisonVerdict::Invalid);
     let mut conditions = comparison.validity.conditions.clone();
     if !conditions.is_empty() {
-        conditions.push(differences(&comparison.differs));
+        conditions.push(differences(&comparison.differs, SIDES));
     }
     let is_disturbed =
         comparison.verdict == ComparisonVerdict::Invalid || comparison.doubt == Some(IntervalDoubt::Disturbed);
@@ -36,6 +37,7 @@ pub(super) fn answer(comparison: &Comparison) -> Answer {
     Answer {
         subject: comparison.workload.clone(),
         about: about(comparison),
+        figures: means(comparison),
         result: sentence(comparison),
         details: unseen(comparison).into_iter().collect(),
         usability: Some(if is_open { Usability::Unusable } else { Usability::Usable }),
@@ -58,6 +60,13 @@ fn about(comparison: &Comparison) -> String {
         false => format!("{} of A, {} of B", count(a.1, "run"), grouped(b.1)),
     };
     format!("A is {}, B is {}; {runs}{order}{}.", a.0, b.0, ended(&comparison.validity.ended_by))
+}
+
+/// The means of both sides, which a mail does not have in a table.
+fn means(comparison: &Comparison) -> String {
+    let metric = &comparison.metric;
+    let [a, b] = [&comparison.a, &comparison.b].map(|side| figure(metric, side.sample.mean));
+    format!("Means of `{}`: A {a}, B {b}.", printable::line(metric))
 }
 
 /// The verdict in one sentence, after its name.
@@ -220,15 +229,15 @@ pub(super) fn names_differences(comparison: &Comparison) -> bool {
     !comparison.validity.conditions.is_empty() && comparison.differs.len() <= MAX_DIFFERENCES
 }
 
-/// What differs between A and B.
-pub(super) fn differences(differs: &[Difference]) -> String {
+/// What differs between two sides of these names.
+pub(super) fn differences(differs: &[Difference], sides: [&str; 2]) -> String {
     const LONGEST: usize = 40;
     let shown = |difference: &Difference| {
         let [a, b] = difference.shown().map(|value| printable::short(&value, LONGEST).into_owned());
         let values = match (a.as_str(), b.as_str()) {
-            (a, "") => format!("only A: {a}"),
-            ("", b) => format!("only B: {b}"),
-            (a, b) => format!("A {a}, B {b}"),
+            (a, "") => format!("only {}: {a}", sides[0]),
+            ("", b) => format!("only {}: {b}", sides[1]),
+            (a, b) => format!("{} {a}, {} {b}", sides[0], sides[1]),
         };
         let should = if difference.kind == DifferenceKind::Workload { ", should be equal" } else { "" };
         format!("{} ({values}{should})", difference.what)

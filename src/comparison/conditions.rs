@@ -16,9 +16,9 @@ pub fn lines(sides: &[&[Observation]]) -> Vec<String> {
     let values = |name: &str, shorten: fn(&str) -> &str| {
         let values = runs().filter_map(|run| run.conditions.get(name)).map(|value| shorten(value));
         let values: BTreeSet<&str> = values.filter(|value| !value.is_empty()).collect();
-        let further = if values.len() > SHOWN { " or others" } else { "" };
+        let further = if values.len() > SHOWN { " and others" } else { "" };
         let shown: Vec<&str> = values.iter().take(SHOWN).copied().collect();
-        (!values.is_empty()).then(|| shown.join(" or ") + further)
+        (!values.is_empty()).then(|| shown.join(" and ") + further)
     };
     let whole = |name: &str| values(name, |value| value);
     let with = |name: &str, before: &str, after: &str| whole(name).map(|value| format!("{before}{value}{after}"));
@@ -33,10 +33,10 @@ pub fn lines(sides: &[&[Observation]]) -> Vec<String> {
         let device = with(&named("device"), " on ", "").unwrap_or_default();
         let options = with(&named("mount options"), ", mounted ", "").unwrap_or_default();
         lines.push(format!("{kinds}{device}{options}"));
-        for kind in kinds.split(" or ") {
+        for kind in kinds.split(" and ") {
             let features = whole(&named(&format!("{kind}{FEATURES}")));
             // Lists that differ are among the differences.
-            let features = features.filter(|text| !text.contains(" or "));
+            let features = features.filter(|text| !text.contains(" and "));
             lines.extend(features.map(|features| format!("{kind} features: {features}")));
         }
     }
@@ -48,7 +48,8 @@ pub fn lines(sides: &[&[Observation]]) -> Vec<String> {
     let workloads: BTreeSet<&str> = runs().map(|run| run.workload.as_str()).filter(|name| !name.is_empty()).collect();
     let workloads: Vec<&str> = workloads.into_iter().take(SHOWN).collect();
     let workloads = (!workloads.is_empty()).then(|| workloads.join(" and "));
-    let made = [workloads, with("script", "script ", ""), whole("tool"), days];
+    let length = with("run time", "", " a run").filter(|text| !text.contains("none"));
+    let made = [workloads, length, with("script", "script ", ""), whole("tool"), days];
     lines.push(made.into_iter().flatten().collect::<Vec<_>>().join("; "));
     lines.retain(|line| !line.is_empty());
     lines

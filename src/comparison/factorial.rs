@@ -1,6 +1,8 @@
 //! The result of a factorial experiment: the metrics of each cell with their intervals (`wmlrun.factorial/1`).
 
-use super::findings::{Finding, findings};
+use super::comparison_answer;
+use super::differences::differences;
+use super::findings::{Finding, findings, workload_factor};
 use super::numbers::with_direction;
 use super::sweep::sweep;
 use super::{
@@ -266,7 +268,8 @@ impl FactorialDesign<'_> {
             let metrics = self.metrics.iter().enumerate();
             metrics.flat_map(|(n, metric)| LevelTests::of(metric, n, factor, self.factors, &found)).collect()
         };
-        let names = self.factors_of_effects();
+        let workload = workload_factor(self.factors, &found, &sides);
+        let names = self.factors_of_effects(workload);
         let effects =
             |(n, metric): (usize, &Metric)| FactorEffects::of(metric, n, &names, self.factors, &found, self.in_blocks);
         let effects = self.metrics.iter().enumerate().map(effects).filter(|found| !found.effects.is_empty()).collect();
@@ -299,22 +302,50 @@ impl FactorialDesign<'_> {
             },
             curves,
             lines_are_metrics: self.tables.lines_are_metrics,
-            findings: self.findings(&found, &sides),
+            findings: self.findings(&found, workload),
             cells: found,
-            notes: self.notes(&sides),
+            notes: self.notes(&sides, !names.is_empty()),
             validity: Validity::of(of_runs(&sides), &sides),
         };
         let missing: Vec<String> = result.missing_metrics().into_iter().map(notes::on_missing_metric).collect();
         result.notes.splice(0..0, missing);
+        result.validity.conditions.extend(self.differences(&sides, workload));
         result.notes.extend(result.effects.iter().flat_map(FactorEffects::notes));
         result.notes.extend(self.on_blocks(&result));
         result
     }
 
     /// What the factors change in the first metric, unless cells have metrics of their own.
-    fn findings(&self, cells: &[FactorialCell], runs: &[&[Observation]]) -> Vec<Finding> {
+    fn findings(&self, cells: &[FactorialCell], workload: Option<usize>) -> Vec<Finding> {
         let metric = self.metrics.first().filter(|_| self.own.iter().all(Option::is_none));
-        metric.map_or_else(Vec::new, |metric| findings(metric, self.factors, cells, runs, self.in_blocks))
+        // More load is slower, as the curve shows.
+        let names: Vec<String> =
+            self.varied(workload).filter(|name| self.tables.curve.as_ref() != Some(name)).collect();
+        let of = |metric| findings(metric, self.factors, &names, workload, cells, self.in_blocks);
+        metric.map_or_else(Vec::new, of)
+    }
+
+    /// The factors with several levels, without that of the workloads.
+    fn varied(&self, workload: Option<usize>) -> impl Iterator<Item = String> {
+        let all = self.factors.iter().enumerate();
+        all.filter(move |(at, factor)| Some(*at) != workload && factor.levels.len() > 1)
+            .map(|(_, factor)| factor.name.clone())
+    }
+
+    /// What differs between the runs of the two levels of a factor, beside the levels themselves, in a line for each factor.
+    fn differences(&self, runs: &[&[Observation]], workload: Option<usize>) -> Vec<String> {
+        let line = |(at, factor): (usize, &FactorLevels)| {
+            let [a, b] = &factor.levels[..] else { return None };
+            let of_level = |level: &String| -> Vec<Observation> {
+                let of_cells = runs.iter().enumerate().filter(|(n, _)| cell_levels(self.factors, *n)[at] == level);
+                of_cells.flat_map(|(_, runs)| runs.iter().cloned()).collect()
+            };
+            let mut differs = differences(&of_level(a), &of_level(b));
+            differs.retain(|differs| differs.what.strip_prefix('$') != Some(&factor.name));
+            let names = [a, b].map(|level| format!("{}={level}", factor.name));
+            (!differs.is_empty()).then(|| comparison_answer::differences(&differs, [&names[0], &names[1]]))
+        };
+        self.factors.iter().enumerate().filter(|(at, _)| Some(*at) != workload).filter_map(line).collect()
     }
 
     /// Returns the note on blocks that differ, from the first metric if all cells have it.
@@ -326,7 +357,7 @@ impl FactorialDesign<'_> {
     }
 
     /// Returns the names of the factors whose effects are computed. Cells with metrics of their own have no common effect.
-    fn factors_of_effects(&self) -> Vec<String> {
+    fn factors_of_effects(&self, workload: Option<usize>) -> Vec<String> {
         if let Some(names) = &self.tables.effects {
             return names.clone();
         }
@@ -341,7 +372,7 @@ impl FactorialDesign<'_> {
         if varied.len() < 2 || !self.tables.is_empty() || has_own {
             return Vec::new();
         }
-        varied.into_iter().map(|factor| factor.name.clone()).collect()
+        self.varied(workload).collect()
     }
 
     fn metrics_of(&self, cell: usize) -> Vec<Metric> {
@@ -352,8 +383,8 @@ impl FactorialDesign<'_> {
         metrics
     }
 
-    /// Returns notes on the runs of the cells, of which each has its metrics.
-    fn notes(&self, cells: &[&[Observation]]) -> Vec<String> {
+    /// Returns notes on the runs of the cells, of which each has its metrics. `has_effects`: effects are computed.
+    fn notes(&self, cells: &[&[Observation]], has_effects: bool) -> Vec<String> {
         type ByMetric<'a> = BTreeMap<Metric, Vec<&'a [Observation]>>;
         let (mut by_metric, mut by_first) = (ByMetric::new(), ByMetric::new());
         for (n, runs) in cells.iter().enumerate() {
@@ -362,7 +393,7 @@ impl FactorialDesign<'_> {
             metrics.into_iter().for_each(|metric| by_metric.entry(metric).or_default().push(runs));
         }
         let tables = self.tables;
-        let compares = tables.columns.is_some() || tables.study.is_some() || !self.factors_of_effects().is_empty();
+        let compares = tables.columns.is_some() || tables.study.is_some() || has_effects;
         let loads = by_metric.iter().filter(|_| compares);
         let loads: Vec<String> = loads.filter_map(|(metric, cells)| unlike::on_load(cells, metric)).collect();
         let outliers = by_first.into_iter().filter_map(|(metric, cells)| notes::on_outliers(&cells, &metric));

@@ -199,6 +199,10 @@ fn answer(result: &Factorial) -> Answer {
         result: found,
         details: result.findings.iter().skip(1).map(|found| format!("{}.", found.text)).collect(),
         usability: Some(usability),
+        advice: match is_clear || !has_run {
+            true => String::new(),
+            false => "No difference is clear: make more runs (`--repeats`), or longer ones (`--runtime`).".to_owned(),
+        },
         conditions: result.validity.conditions.clone(),
         ..Answer::default()
     }

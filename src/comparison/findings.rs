@@ -31,18 +31,15 @@ const MOST: usize = 6;
 /// The confidence level of intervals.
 const LEVEL: f64 = super::factorial::LEVEL;
 
-/// Returns the sentences. `cells` have the runs from which they were computed.
+/// Returns the sentences on the factors `names`. `workload`: the position of the factor that chooses the workload.
 pub(super) fn findings(
     metric: &Metric,
     factors: &[FactorLevels],
+    names: &[String],
+    workload: Option<usize>,
     cells: &[FactorialCell],
-    runs: &[&[Observation]],
     in_blocks: bool,
 ) -> Vec<Finding> {
-    let workload = workload_factor(factors, cells, runs);
-    let is_varied = |(at, factor): &(usize, &FactorLevels)| Some(*at) != workload && factor.levels.len() > 1;
-    let names: Vec<String> =
-        factors.iter().enumerate().filter(is_varied).map(|(_, factor)| factor.name.clone()).collect();
     let groups: Vec<Option<&String>> = match workload {
         Some(at) => factors[at].levels.iter().map(Some).collect(),
         None => vec![None],
@@ -54,7 +51,7 @@ pub(super) fn findings(
             factors[at].levels = vec![level.clone()];
             cells.retain(|cell| cell.levels[at] == *level);
         }
-        let effects = FactorEffects::of(metric, 0, &names, &factors, &cells, in_blocks);
+        let effects = FactorEffects::of(metric, 0, names, &factors, &cells, in_blocks);
         let before = group.map_or_else(String::new, |level| format!("{level}: "));
         let of_factor = |name: &String| {
             let of = |effect: &&LevelEffect| effect.factor == *name;
@@ -71,8 +68,12 @@ pub(super) fn findings(
     found
 }
 
-/// The position of the factor whose levels are the workloads.
-fn workload_factor(factors: &[FactorLevels], cells: &[FactorialCell], runs: &[&[Observation]]) -> Option<usize> {
+/// The position of the factor whose levels are the workloads. `cells` have the `runs` from which they were computed.
+pub(super) fn workload_factor(
+    factors: &[FactorLevels],
+    cells: &[FactorialCell],
+    runs: &[&[Observation]],
+) -> Option<usize> {
     let workloads = |at: usize, level: &String| -> BTreeSet<&str> {
         let of_level = cells.iter().zip(runs).filter(|(cell, _)| cell.levels.get(at) == Some(level));
         of_level.flat_map(|(_, runs)| runs.iter()).map(|run| run.workload.as_str()).collect()
@@ -179,7 +180,10 @@ mod tests {
         let runs: Vec<Vec<Observation>> =
             cells.iter().map(|(workload, values)| vec![run(workload); values.len()]).collect();
         let runs: Vec<&[Observation]> = runs.iter().map(Vec::as_slice).collect();
-        let found = findings(&Metric::ops(), &factors, &found, &runs, true);
+        let workload = workload_factor(&factors, &found, &runs);
+        let varied = factors.iter().enumerate().filter(|(at, factor)| Some(*at) != workload && factor.levels.len() > 1);
+        let names: Vec<String> = varied.map(|(_, factor)| factor.name.clone()).collect();
+        let found = findings(&Metric::ops(), &factors, &names, workload, &found, true);
         found.into_iter().map(|found| found.text).collect()
     }
 

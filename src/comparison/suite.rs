@@ -223,7 +223,7 @@ impl SuiteComparison {
 /// Returns the note on what differs between the sides of a test, such as a volume that was mounted in another way.
 fn differs(comparison: &Comparison) -> Option<String> {
     let told: Vec<Difference> = comparison.differs.iter().filter(|found| !found.is_annotation()).cloned().collect();
-    (!told.is_empty()).then(|| comparison_answer::differences(&told))
+    (!told.is_empty()).then(|| comparison_answer::differences(&told, comparison_answer::SIDES))
 }
 
 /// The runs of A and of B.

@@ -204,7 +204,8 @@ impl ImportError {
             Self::Damaged { .. } => "restore the results folder from a copy, or make its runs again".to_owned(),
             Self::SeveralArms { path, arms } => {
                 let names = arms.iter().take(2).map(|arm| format!("`{}:{arm}`", path.display()));
-                format!("name one of them, such as {}", names.collect::<Vec<_>>().join(" or "))
+                let names = names.collect::<Vec<_>>().join(" or ");
+                format!("`wmlrun compare --tests` compares all arms of two folders; or name one, such as {names}")
             }
             Self::NoArm { path, arms, .. } if arms.is_empty() => {
                 format!("give `{}`: its runs are of one arm", path.display())

@@ -23,6 +23,9 @@ pub struct Answer {
     pub subject: String,
     /// What was measured.
     pub about: String,
+    /// The figures that a mail has no table for; empty if there are none.
+    #[serde(skip)]
+    pub figures: String,
     /// What happened, after the word of the verdict or the state.
     pub result: String,
     /// What else was seen, and what was not.

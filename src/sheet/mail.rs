@@ -10,9 +10,9 @@ pub fn write(sheet: &Sheet) -> String {
     let answer = &sheet.answer;
     let subject = if answer.subject.is_empty() { &sheet.title } else { &answer.subject };
     let title = format!("{subject}: {}", answer.about);
-    let title = title.trim_end().trim_end_matches(':');
+    let title = format!("{} {}", title.trim_end().trim_end_matches(':'), answer.figures);
     let result = format!("{} {}", answer.result, answer.rest());
-    let mut text = paragraph(title, "") + "\n" + &paragraph(result.trim_end(), "");
+    let mut text = paragraph(title.trim_end(), "") + "\n" + &paragraph(result.trim_end(), "");
     if !answer.conditions.is_empty() {
         text.push('\n');
     }

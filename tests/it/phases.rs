@@ -204,7 +204,7 @@ fn the_length_of_a_run_is_that_of_its_phases() {
         (&both, &[][..], "for 0.5 s in 2 phases"),
         (&both, &["--runtime", "0.3"], "for 0.3 s"),
         (&both, &["--runtime", "60"], "for 0.5 s in 2 phases"),
-        (&open, &[], "without a time limit"),
+        (&open, &[], "until its work is done"),
         (&one, &[], "for 0.2 s"),
     ] {
         let output = Wml::new().idle().file("x.wml", script).args(["x.wml"]).args(args).run().exits(0);

@@ -54,7 +54,7 @@ fn constant_arrivals_have_the_count_of_the_rate() {
 fn threads_that_end_early_do_not_lower_the_offered_rate() {
     let script = |attribute: &str| {
         format!(
-            "# dialect: fsl\ndefine fileset name=f,path=/nowhere,entries=20,dirwidth=5,size=1k,prealloc\n\
+            "# dialect: fsl\nset mode quit alldone\ndefine fileset name=f,path=/nowhere,entries=20,dirwidth=5,size=1k,prealloc\n\
              define process name=p {{ thread name=t,instances=2,rate=200 {{\n\
              flowop deletefile name=take,filesetname=f{attribute} }}\n\
              thread name=u {{ flowop delay name=d,value=100 }} }}\n"
@@ -67,15 +67,19 @@ fn threads_that_end_early_do_not_lower_the_offered_rate() {
             run.warnings.iter().filter(|note| note.code == "unstable").map(|note| note.message.clone()).collect();
         (open.offered_per_s * run.measured_seconds, open, unstable)
     };
-    let (offered, open, unstable) = of("");
-    assert!((offered - 400.0).abs() <= 2.0, "{offered} of 400 requests");
-    assert_eq!(open.lost, open.backlog);
-    assert!((open.lost as f64 - (offered - 20.0)).abs() < 1e-3, "{open:?}");
-    let [unstable] = &unstable[..] else { panic!("{unstable:?}") };
-    assert!(unstable.contains("threads that ended early") && !unstable.contains("lower the rate"), "{unstable}");
-    // Threads that are meant to end so are asked for nothing after that.
-    let (offered, open, unstable) = of(",maystarve");
-    assert!((offered - 20.0).abs() < 1e-3 && open.lost == 0, "{offered}: {open:?}");
+    // Requests arrive whether or not there are files for them.
+    for attribute in ["", ",maystarve"] {
+        let (offered, open, unstable) = of(attribute);
+        assert!((offered - 400.0).abs() <= 2.0, "{offered} of 400 requests");
+        assert_eq!(open.lost, open.backlog);
+        assert!((open.lost as f64 - (offered - 20.0)).abs() < 1e-3, "{open:?}");
+        let [unstable] = &unstable[..] else { panic!("{unstable:?}") };
+        assert!(unstable.contains("threads that ended early") && !unstable.contains("lower the rate"), "{unstable}");
+    }
+    // A thread that a count ends is asked for nothing after that.
+    let (offered, open, unstable) = of("\nflowop finishoncount name=end,value=5");
+    assert!(offered < 20.0 && open.lost == 0 && open.backlog == 0, "{offered}: {open:?}");
+    assert!((open.achieved_per_s - open.offered_per_s).abs() < 1e-9, "{open:?}");
     assert_eq!(unstable, [""; 0]);
 }
 

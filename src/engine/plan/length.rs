@@ -22,7 +22,7 @@ pub fn how_long(plan: &Plan, limit: Option<Duration>) -> String {
             format!("for {} s{phases}", length.as_secs_f64())
         }
         _ if endless(plan, &ends(plan)).is_some() => "without a time limit, and nothing else ends it".to_owned(),
-        _ => "without a time limit".to_owned(),
+        _ => "until its work is done".to_owned(),
     }
 }
 

@@ -119,7 +119,7 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
             if matches!(end, ThreadEnd::Over) && is_phase_over(shared, thread_slot) {
                 end = ThreadEnd::PhaseOver;
             }
-            let as_planned = ends_as_planned(shared, thread_slot, &end);
+            let as_planned = ends_as_planned(&end);
             if let Some(timetable) = timetable.filter(|_| as_planned || matches!(end, ThreadEnd::Exhausted)) {
                 timetable.close(&thread_slot.arrivals, as_planned);
             }
@@ -225,14 +225,11 @@ fn is_phase_over(shared: &Shared, thread_slot: &ThreadSlot) -> bool {
 
 /// True if the thread ends where the script means it to, so that its schedule ends too. That of the others goes on
 /// to the end of their phase: what they were asked for remains what it was.
-fn ends_as_planned(shared: &Shared, thread_slot: &ThreadSlot, end: &ThreadEnd) -> bool {
+fn ends_as_planned(end: &ThreadEnd) -> bool {
     match end {
-        ThreadEnd::Over | ThreadEnd::PhaseOver | ThreadEnd::Fault(_) => false,
+        // Requests arrive whether or not there are files for them: `maystarve` does not make them fewer.
+        ThreadEnd::Over | ThreadEnd::PhaseOver | ThreadEnd::Fault(_) | ThreadEnd::Exhausted => false,
         ThreadEnd::Complete | ThreadEnd::Finished => true,
-        ThreadEnd::Exhausted => {
-            let at = flowop_id(shared, thread_slot, thread_slot.at.load(Relaxed) as usize);
-            shared.plan.flowops[at].may_starve
-        }
     }
 }
 
@@ -488,8 +485,15 @@ fn iterate<'r>(
             if let Err(stop) = outcome
                 && let Some(end) = thread_end(stop, cx, thread_slot, shared)
             {
-                if timetable.is_some() && matches!(end, ThreadEnd::Exhausted) {
-                    Timetable::take_back(&thread_slot.arrivals, intended);
+                match end {
+                    ThreadEnd::Exhausted if timetable.is_some() => {
+                        Timetable::take_back(&thread_slot.arrivals, intended);
+                    }
+                    // A count ends the thread in an iteration, which counts.
+                    ThreadEnd::Finished if timetable.is_some() => {
+                        Timetable::end(&thread_slot.arrivals, intended, cx);
+                    }
+                    _ => {}
                 }
                 return end;
             }

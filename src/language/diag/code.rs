@@ -290,12 +290,12 @@ codes! {
          What to do: correct the name, or remove the `set`.";
     ExhaustedFileset = "W0405", "a file set that will be exhausted",
         "The loop creates files faster than it removes them, or removes them faster\n\
-         than it creates them. The run ends early, when no file is left to remove, or\n\
+         than it creates them. Its threads end early, when no file is left to remove, or\n\
          when all files of the file set exist and none is left to create.\n\n\
          Example: a thread whose only flowop is `deletefile`.\n\n\
-         What to do: create as many files as are removed. If the loop should end when\n\
-         the files are exhausted, write `set mode quit alldone` or add a\n\
-         `finishoncount`.";
+         What to do: create as many files as are removed, or give the file set `entries`\n\
+         for the whole run. If the threads are meant to end then, give the flowop\n\
+         `maystarve`, or the thread a `finishoncount`.";
     DeadSemaphore = "W0406", "a waiting flowop that is never woken",
         "A `semblock` waits for a `sempost` that has the name of the `semblock` as its\n\
          `target=`, and a `block` waits for a `wakeup` in the same way. Without one the\n\
