@@ -2,7 +2,8 @@
 //!
 //! What an experiment has for every file, such as repeats, `--resume`, a budget and sides, profiles have by this too.
 
-use super::{with_workloads, workload::ProfileWorkload};
+use super::with_workloads;
+use super::workload::{ProfileWorkload, Setting};
 use crate::diag::Failure;
 use crate::session::{Front, Settings};
 use crate::source::SourceMap;
@@ -38,7 +39,8 @@ fn options(workload: &ProfileWorkload<'_>) -> String {
 fn level(workload: &ProfileWorkload<'_>, personality: &str) -> String {
     let name = quoted(&workload.name().node);
     let set = workload.settings.iter().filter(|setting| setting.name != DIR.name);
-    let set: String = set.map(|setting| format!("set.{} = {}\n", setting.name, quoted(&setting.written))).collect();
+    let line = |setting: &Setting| format!("set.{} = {}\n", setting.name, quoted(&setting.written));
+    let set = set.map(line).collect::<Vec<_>>().concat();
     format!("\n[[factor.levels]]\nname = {name}\nscript = {}\n{set}", quoted(personality))
 }
 

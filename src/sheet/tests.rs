@@ -92,6 +92,7 @@ fn a_mail_has_the_answer_alone() {
     let answer = Answer {
         subject: String::new(),
         about: "A is x, B is y.".to_owned(),
+        figures: "Means of `ops`: A 1, B 2.".to_owned(),
         result: "same: B does as much as A.".to_owned(),
         details: vec!["A loss of 2.0 % would have been seen.".to_owned()],
         cautions: vec!["other programs disturbed 2 of 8 runs".to_owned(), "the files fit in memory".to_owned()],
@@ -100,7 +101,7 @@ fn a_mail_has_the_answer_alone() {
         conditions: vec!["ext4 on /dev/sda1".to_owned(), format!("/{}", "long/".repeat(30))],
     };
     let found = mail::write(&Sheet { answer, ..sheet() });
-    let expected = "x\\ny: A is x, B is y.\n\nsame: B does as much as A. A loss of 2.0 % would have been seen.\nCaution: other \
+    let expected = "x\\ny: A is x, B is y. Means of `ops`: A 1, B 2.\n\nsame: B does as much as A. A loss of 2.0 % would have been seen.\nCaution: other \
         programs disturbed 2 of 8 runs; the files fit in memory.\nYou may use this result in spite of it.\n\next4 on /dev/sda1\n";
     let path = found.strip_prefix(expected).unwrap_or_else(|| panic!("{found}"));
     assert_eq!(path.lines().collect::<String>(), format!("/{}", "long/".repeat(30)));
