@@ -159,13 +159,14 @@ pub fn start_calls(times: u32) -> io::Result<i32> {
 fn start_child(calls: &[i64], work: impl FnOnce()) -> io::Result<i32> {
     let code = filter(calls);
     let program = libc::sock_fprog { len: code.len() as u16, filter: code.as_ptr().cast_mut() };
-    // SAFETY: the child calls only functions that are safe after `fork`, on memory that was prepared before.
-    let child = unsafe { libc::fork() };
+    // SAFETY: `getpid` takes nothing; the child calls only functions that are safe after `fork`, on memory that was prepared
+    // before.
+    let (recorder, child) = unsafe { (libc::getpid(), libc::fork()) };
     match child {
         -1 => Err(last_errno().into()),
         0 => {
             // SAFETY: as above, and the child leaves by `_exit`.
-            unsafe { become_traced(work, &program) }
+            unsafe { become_traced(work, &program, recorder) }
         }
         _ => attach_child(child).map(|()| child).inspect_err(|_| {
             kill(child, libc::SIGKILL);
@@ -178,7 +179,7 @@ fn start_child(calls: &[i64], work: impl FnOnce()) -> io::Result<i32> {
 ///
 /// # Safety
 /// Only in a child of `fork`. `filter` points to code.
-unsafe fn become_traced(work: impl FnOnce(), filter: &libc::sock_fprog) -> ! {
+unsafe fn become_traced(work: impl FnOnce(), filter: &libc::sock_fprog, recorder: i32) -> ! {
     // SAFETY: see above. The set is a plain array of bits.
     unsafe {
         let mut none: libc::sigset_t = mem::zeroed();
@@ -186,7 +187,13 @@ unsafe fn become_traced(work: impl FnOnce(), filter: &libc::sock_fprog) -> ! {
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
         // Rust programs ignore it.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        // Until the recorder has seized it, its end would leave the child stopped for ever.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        if libc::getppid() != recorder {
+            libc::_exit(libc::ESRCH);
+        }
         libc::kill(libc::getpid(), libc::SIGSTOP);
+        libc::prctl(libc::PR_SET_PDEATHSIG, 0, 0, 0, 0);
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         let pointer = ptr::from_ref(filter);
         if libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, pointer) == 0 {

@@ -327,9 +327,9 @@ pub static KINDS: &[CallKind] = kinds! {
     "uring_statx" Stat uring 21 (Dir Path Flags Skip Statx);
     "uring_read" Read uring 22 (Fd Skip Size Offset Flags);
     "uring_write" Write uring 23 (Fd Skip Size Offset Flags);
-    "uring_fadvise" Advise uring 24 (Fd Skip Size Offset Flags);
+    "uring_fadvise" Advise uring 24 (Fd);
     "uring_openat2" Open uring 28 (Dir Path How);
-    "uring_splice" Copy uring 30 (Fd Skip Size Offset Flags);
+    "uring_splice" Copy uring 30 (Fd);
     "uring_renameat" Rename uring 35 (Dir Path Dir Path2 Flags);
     "uring_unlinkat" Unlink uring 36 (Dir Path Flags);
     "uring_mkdirat" Mkdir uring 37 (Dir Path);

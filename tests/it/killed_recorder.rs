@@ -60,11 +60,11 @@ impl Scene {
         self.truth.path("files").read_dir().unwrap().next().is_some()
     }
 
-    /// Whether a process of the program runs.
-    fn runs(&self) -> bool {
-        let program = fs::canonicalize(self.truth.path("truth")).unwrap();
-        let all = fs::read_dir("/proc").unwrap().flatten();
-        all.into_iter().any(|process| fs::read_link(process.path().join("exe")).is_ok_and(|exe| exe == program))
+    /// Whether a process of the program or of its recorder is there, by its command.
+    fn is_left(&self) -> bool {
+        let dir = self.truth.dir.path().to_str().unwrap();
+        let commands = fs::read_dir("/proc").unwrap().flatten().map(|process| process.path().join("cmdline"));
+        commands.into_iter().any(|command| fs::read_to_string(command).is_ok_and(|command| command.contains(dir)))
     }
 }
 
@@ -125,6 +125,7 @@ fn programs_in_the_kernel_go_with_their_recorder_and_the_program_goes_on() {
         held += usize::from(kill(recorder));
         assert!(program.wait().unwrap().success());
         scene.is_undisturbed(*at);
+        wait_for(|| !scene.is_left());
     }
     show(&format!("{} recorders by bpf killed, {held} with programs in the kernel: all gone", 2 * scene.moments.len()));
     assert!(held > 0);
@@ -138,7 +139,7 @@ fn what_ptrace_started_dies_with_it_and_what_it_was_attached_to_goes_on() {
         let recorder = scene.started("ptrace");
         sleep(*at);
         kill(recorder);
-        wait_for(|| !scene.runs());
+        wait_for(|| !scene.is_left());
         assert!(!scene.truth.has_enosys(), "{at:?}");
         match scene.truth.has_ended() {
             // It had ended before.
@@ -150,6 +151,7 @@ fn what_ptrace_started_dies_with_it_and_what_it_was_attached_to_goes_on() {
         kill(recorder);
         assert!(program.wait().unwrap().success());
         scene.is_undisturbed(*at);
+        wait_for(|| !scene.is_left());
     }
     show(&format!("{} recorders by ptrace killed: {died} programs died that one had started", 2 * scene.moments.len()));
     assert!(died > 0);

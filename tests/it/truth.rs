@@ -119,8 +119,11 @@ impl Truth {
             if !is_wanted(call) {
                 return;
             }
-            let name = path.strip_prefix(&files).unwrap().to_str().unwrap();
-            let name = if name.is_empty() { "." } else { name };
+            let name = match path.strip_prefix(&files) {
+                Ok(name) if name.as_os_str().is_empty() => ".",
+                Ok(name) => name.to_str().unwrap(),
+                Err(_) => "?",
+            };
             let offset = call.offset.map_or("-".to_owned(), |offset| offset.to_string());
             let line = format!("{} {name} {offset} {}", call.kind.get().name, call.result);
             calls.entry(call.thread).or_default().push(line);

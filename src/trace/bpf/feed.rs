@@ -72,7 +72,7 @@ impl Feed {
                 Ok(())
             }
             Some(KernelRecordKind::Completion) => {
-                let Some(kind) = u8::try_from(record.number()).ok().and_then(KindId::of_uring) else { return Ok(()) };
+                let kind = u8::try_from(record.number()).ok().and_then(KindId::of_uring).unwrap_or_default();
                 let mut call = raw(record, kind);
                 call.names = self.requests.remove(&args[5]).unwrap_or_default();
                 call.how_flags = kind.get().arg(CallArg::How).map(|at| args[at] as u32);

@@ -740,8 +740,13 @@ int mapped_pages(u64 *ctx)
 
 enum {
 	READV = 1, WRITEV, FSYNC, READ_FIXED, WRITE_FIXED, SYNC_FILE_RANGE = 8, FALLOCATE = 17, OPENAT, CLOSE, URING_STATX = 21,
-	URING_READ, URING_WRITE, OPENAT2 = 28, RENAMEAT = 35, UNLINKAT, MKDIRAT, FTRUNCATE = 55,
+	URING_READ, URING_WRITE, FADVISE, OPENAT2 = 28, URING_SPLICE = 30, RENAMEAT = 35, UNLINKAT, MKDIRAT, SYMLINKAT, LINKAT,
+	FSETXATTR = 41, SETXATTR, FGETXATTR, GETXATTR, FTRUNCATE = 55, READV_FIXED = 60, WRITEV_FIXED,
 };
+
+// The kernel keeps the number of a file only in requests that are on an open one.
+#define HAS_FD (~(1ull << OPENAT | 1ull << CLOSE | 1ull << URING_STATX | 1ull << OPENAT2 | 1ull << RENAMEAT | 1ull << UNLINKAT | \
+	1ull << MKDIRAT | 1ull << SYMLINKAT | 1ull << LINKAT | 1ull << SETXATTR | 1ull << GETXATTR))
 
 FUNCTION u64 kernel_name(struct long_call *to, struct filename *name, u64 at)
 {
@@ -780,14 +785,16 @@ int submitted(u64 *ctx)
 	call->tid = st->tid;
 	call->tgid = st->tgid;
 	call->start = ktime();
-	call->args[0] = req->cqe.fd;
+	call->args[0] = -1;
+	// By this the reader finds the names again.
+	call->args[5] = (u64)req;
 	to->file[0].mode = to->file[1].mode = 0;
 	u64 length = 0;
 	struct filename *name0 = 0, *name1 = 0;
-	if (req->flags & FIXED)
-		call->args[0] = -1;
-	else
+	if (HAS_FD >> (op & 63) & 1 && !(req->flags & FIXED)) {
+		call->args[0] = req->cqe.fd;
 		fd_info(task, req->cqe.fd, &to->file[0]);
+	}
 	switch (op) {
 	case READV: case WRITEV: case READ_FIXED: case WRITE_FIXED: case URING_READ: case URING_WRITE:
 		read_kernel(&call->args[2], 4, &((struct io_rw *)req)->len);
@@ -828,6 +835,10 @@ int submitted(u64 *ctx)
 		read_kernel(&call->args[2], 4, &((struct io_rename *)req)->new_dfd);
 		READ(name0, ((struct io_rename *)req)->oldpath);
 		READ(name1, ((struct io_rename *)req)->newpath);
+		break;
+	// Of these no more is known.
+	case FADVISE: case URING_SPLICE: case FSETXATTR: case FGETXATTR: case READV_FIXED: case WRITEV_FIXED:
+	case SYMLINKAT: case LINKAT: case SETXATTR: case GETXATTR:
 		break;
 	default:
 		return 0;

@@ -76,9 +76,9 @@ impl Truth {
 
     /// A call as the program says it.
     fn line(&self, call: &TracedCall, paths: &PathTable) -> String {
-        let path = paths.path(call.path.or(call.second_path).unwrap());
-        let path = PathBuf::from(String::from_utf8(path).unwrap());
-        let name = path.strip_prefix(self.files()).unwrap().to_str().unwrap();
+        let path =
+            call.path.or(call.second_path).map(|path| PathBuf::from(String::from_utf8(paths.path(path)).unwrap()));
+        let name = path.as_ref().map_or("?", |path| path.strip_prefix(self.files()).unwrap().to_str().unwrap());
         let name = if name.is_empty() { "." } else { name };
         let offset = call.offset.map_or("-".to_owned(), |offset| offset.to_string());
         format!("{} {name} {offset} {}", call.kind.get().name, call.result)

@@ -290,23 +290,56 @@ static unsigned *sq_tail, *sq_mask, *sq_array, *cq_head, *cq_tail, *cq_mask;
 static struct io_uring_sqe *sqes;
 static struct io_uring_cqe *cqes;
 
-// One request, until its end.
-static long request(struct io_uring_sqe sqe)
+static void submit(struct io_uring_sqe *all, unsigned n)
 {
-	unsigned at = *sq_tail & *sq_mask;
-	sqes[at] = sqe;
-	sq_array[at] = at;
-	__atomic_store_n(sq_tail, *sq_tail + 1, __ATOMIC_RELEASE);
-	while (syscall(__NR_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, 0, 0) != 1)
+	for (unsigned i = 0; i < n; i++) {
+		unsigned at = (*sq_tail + i) & *sq_mask;
+		sqes[at] = all[i];
+		sq_array[at] = at;
+	}
+	__atomic_store_n(sq_tail, *sq_tail + n, __ATOMIC_RELEASE);
+	while (syscall(__NR_io_uring_enter, ring, n, n, IORING_ENTER_GETEVENTS, 0, 0) != n)
 		if (errno != EINTR)
 			die("io_uring_enter");
+}
+
+// The next one that has ended; `which` gets its number.
+static long completed(unsigned *which)
+{
 	while (__atomic_load_n(cq_tail, __ATOMIC_ACQUIRE) == *cq_head)
 		;
-	long result = cqes[*cq_head & *cq_mask].res;
+	struct io_uring_cqe *cqe = &cqes[*cq_head & *cq_mask];
+	long result = cqe->res;
+	*which = cqe->user_data;
 	__atomic_store_n(cq_head, *cq_head + 1, __ATOMIC_RELEASE);
 	if (result < 0)
 		errno = -result;
 	return result;
+}
+
+// One request, until its end.
+static long request(struct io_uring_sqe sqe)
+{
+	unsigned which;
+	submit(&sqe, 1);
+	return completed(&which);
+}
+
+// Two whose names must not be mixed up.
+static void at_once(void)
+{
+	static char *names[2] = { "absent", "linked" };
+	struct io_uring_sqe two[2];
+	for (unsigned i = 0; i < 2; i++)
+		two[i] = (struct io_uring_sqe){
+			.opcode = IORING_OP_UNLINKAT, .fd = AT_FDCWD, .addr = (long)names[i], .user_data = i
+		};
+	submit(two, 2);
+	for (int i = 0; i < 2; i++) {
+		unsigned which;
+		long result = completed(&which);
+		did("uring_unlinkat", names[which], NONE, result);
+	}
 }
 
 static void uring(void)
@@ -335,6 +368,15 @@ static void uring(void)
 		did("uring_read", "ring", sqe.off, request(sqe));
 	}
 	did("uring_fsync", "ring", NONE, request((struct io_uring_sqe){ .opcode = IORING_OP_FSYNC, .fd = fd }));
+	did("uring_fadvise", "ring", NONE,
+	    request((struct io_uring_sqe){ .opcode = IORING_OP_FADVISE, .fd = fd, .len = 4096 }));
+	// A kind without a row.
+	did("other", "?", NONE,
+	    request((struct io_uring_sqe){ .opcode = IORING_OP_LINKAT, .fd = AT_FDCWD, .addr = (long)"ring",
+	                                   .len = AT_FDCWD, .addr2 = (long)"linked" }));
+	at_once();
+	did("uring_openat", "absent", NONE,
+	    request((struct io_uring_sqe){ .opcode = IORING_OP_OPENAT, .fd = AT_FDCWD, .addr = (long)"absent" }));
 	sqe.flags = IOSQE_FIXED_FILE;
 	sqe.fd = 0;
 	for (long i = 0; i < 8; i++) {
