@@ -10,7 +10,7 @@ use crate::experiment::StudyOrder::Blocks as InBlocks;
 use crate::experiment::{Arm, Blocks, Experiment, Hooks, Identity, RecordedExperiment, RecordedRun, RuleWanted};
 use crate::import::Observation;
 use crate::result::fixture::{fixture, of_ranks};
-use crate::result::{Document, Run};
+use crate::result::{Document, Percentile, PercentilePlace, Run};
 use crate::sheet::{Picture, SheetBlock, SheetTable, Tone, is_picture};
 use std::collections::BTreeMap;
 use svg::parser::Event;
@@ -63,19 +63,24 @@ fn the_pictures_of_a_run_have_the_values_of_the_result() {
     let mut expected = Vec::new();
     // The third flowop of the fixture is not of I/O.
     for flowop in &only.flowops[..2] {
-        let l = &flowop.latency_ns.shown(flowop.ops);
-        let all =
-            [("p50", l.p50), ("p90", l.p90), ("p99", l.p99), ("p99.9", l.p99_9), ("p99.99", l.p99_99), ("max", l.max)];
-        expected.extend(all.into_iter().filter_map(|(name, ns)| Some((ns?.to_string(), name.to_owned()))));
+        let shown = flowop.latency_ns.shown(flowop.ops);
+        let all = Percentile::shown_in(PercentilePlace::Pictures).map(|of| (of.name, of.of(shown)));
+        expected
+            .extend(all.chain([("max", shown.max)]).filter_map(|(name, ns)| Some((ns?.to_string(), name.to_owned()))));
     }
-    assert_eq!(expected.len(), 8, "8,040 operations are too few for p99: {expected:?}");
+    let of_few: Vec<&str> = expected.iter().map(|(_, name)| name.as_str()).skip_while(|name| *name != "max").collect();
+    assert_eq!(of_few, ["max", "p50", "p90", "max"], "8,040 operations are too few for p99: {expected:?}");
     let percentiles = &pictures["Latency percentiles"];
     let drawn: Vec<(String, String)> =
         symbols(percentiles).iter().map(|symbol| (symbol["data-x"].clone(), symbol["data-y"].clone())).collect();
     assert_eq!(drawn, expected);
     assert_eq!(percentiles.table.rows.len(), 2);
+    let names = Percentile::shown_in(PercentilePlace::Pictures).map(|of| of.name);
+    let headings: Vec<&str> = ["flowop"].into_iter().chain(names).chain(["max"]).collect();
+    assert_eq!(percentiles.table.headings(), headings);
     let keys: Vec<&str> = percentiles.legend.iter().map(|(_, name)| name.as_str()).collect();
-    assert_eq!(keys, ["p50", "p90", "p99", "p99.9", "max"], "p99.99 is not drawn");
+    let drawn = headings[1..].iter().copied().filter(|name| *name != "p99.99").collect::<Vec<_>>();
+    assert_eq!(keys, drawn, "p99.99 is not drawn");
 
     let rate = &pictures["Rate over time"];
     let warmup = only.warmup.as_ref().unwrap();

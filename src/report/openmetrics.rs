@@ -109,7 +109,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{OpenMetrics, escaped};
+    use super::{OpenMetrics, PERCENTILES, escaped};
     use crate::report::to_string;
     use crate::result::fixture::fixture;
     use std::collections::BTreeSet;
@@ -130,8 +130,8 @@ mod tests {
         let text = to_string(&OpenMetrics, &document);
         assert!(text.ends_with("\n# EOF\n") && text.matches("\n# EOF\n").count() == 1, "{text}");
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        // Three counters, and eight quantiles with count and sum.
-        assert_eq!(samples.len(), 2 * 3 * (3 + 10));
+        // Three counters, and the quantiles with count and sum.
+        assert_eq!(samples.len(), 2 * 3 * (3 + PERCENTILES.len() + 4));
         let names = samples.iter().map(|sample| sample.rsplit_once(' ').map_or(*sample, |(name, _)| name));
         assert_eq!(names.collect::<BTreeSet<_>>().len(), samples.len(), "{text}");
         let mut families: Vec<&str> =
