@@ -24,15 +24,18 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(calls: u32) -> Self {
+    /// `slower`: so many times as long it takes with a recorder, at least.
+    fn new(calls: u32, slower: u32) -> Self {
         let truth = Truth::new();
         let words = truth.watched(calls);
+        let began = Instant::now();
         assert!(Command::new(&words[0]).args(&words[1..]).status().unwrap().success());
         truth.wait();
+        let took = began.elapsed();
         let undisturbed = truth.output();
         assert!(undisturbed.len() > calls as usize);
         let moments = if long() { 20 } else { 3 };
-        let moments = (0..moments).map(|n| Duration::from_millis(50 + 1500 * n / moments)).collect();
+        let moments = (0..moments).map(|n| Duration::from_millis(50) + took * slower * n / moments).collect();
         Self { truth, calls, undisturbed, moments }
     }
 
@@ -108,7 +111,7 @@ fn kill(mut recorder: Child) -> bool {
 fn programs_in_the_kernel_go_with_their_recorder_and_the_program_goes_on() {
     needs!(rustix::process::geteuid().is_root(), "needs root");
     needs!(has("bpftool"), "needs bpftool");
-    let scene = Scene::new(200_000);
+    let scene = Scene::new(400_000, 1);
     let mut held = 0;
     for at in &scene.moments {
         let recorder = scene.started("bpf");
@@ -133,7 +136,7 @@ fn programs_in_the_kernel_go_with_their_recorder_and_the_program_goes_on() {
 
 #[test]
 fn what_ptrace_started_dies_with_it_and_what_it_was_attached_to_goes_on() {
-    let scene = Scene::new(40_000);
+    let scene = Scene::new(100_000, 4);
     let mut died = 0;
     for at in &scene.moments {
         let recorder = scene.started("ptrace");
@@ -161,7 +164,7 @@ fn what_ptrace_started_dies_with_it_and_what_it_was_attached_to_goes_on() {
 #[test]
 fn calls_fail_when_strace_with_a_filter_is_killed() {
     needs!(long());
-    let scene = Scene::new(20_000);
+    let scene = Scene::new(20_000, 1);
     let words = scene.truth.watched(scene.calls);
     let args = ["-f", "--seccomp-bpf", "-qq", "-e", "trace=pread64", "-o", "/dev/null"];
     let mut strace = Command::new("strace").args(args).args(&words).spawn().unwrap();
