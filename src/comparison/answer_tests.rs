@@ -102,6 +102,25 @@ fn verdicts_say_what_happened_and_whether_it_may_be_used() {
     check("threads_ended", false, &mail(&ended));
 }
 
+/// More operations per second may cost a few of them a long time.
+#[test]
+fn a_figure_that_moved_against_the_verdict_is_told() {
+    let told = |b: f64| {
+        let found = compared(190.0, 0.05, 1.0, |side| {
+            let p99 = if side[0].conditions["$nthreads"] == "16" { b } else { 10e6 };
+            for (n, run) in side.iter_mut().enumerate() {
+                run.figures.insert("latency.p99".to_owned(), p99 * (1.0 + 0.01 * (n % 3) as f64));
+            }
+        });
+        mail(&found).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let says = "(95 % interval 87.1 % to 93.0 % more). But the p99 latency is 50.0 % higher with B than with A (95 % interval ";
+    assert!(told(15e6).contains(says), "{}", told(15e6));
+    for b in [5e6, 10.1e6] {
+        assert!(!told(b).contains("But "), "{}", told(b));
+    }
+}
+
 #[test]
 fn states_say_what_happened_and_whether_it_may_be_used() {
     let unstable = |_: usize, run: &mut Observation| run.warnings = vec!["unstable".to_owned()];
@@ -185,12 +204,12 @@ fn steps_that_changed_are_told() {
     let named: Vec<bool> = (1..=6).map(|n| found.contains(&format!("`s{n}`"))).collect();
     assert_eq!(named, [true, true, true, false, true, true], "{found}");
     assert!(
-        found.contains("; but slower: `s6` 4.00 → 4.50 ms (") && found.contains(" Of the others, 1 changed clearly."),
+        found.contains("; but slower: `s6` 4.00 → 4.50 ms (") && found.contains(" Others that changed clearly: 1 faster."),
         "{found}"
     );
     // One that no operation of the workload feels is no objection.
     let found = words(&compared(190.0, 0.05, 1.0, |side| many((0.004, 0.006), side)));
-    assert!(!found.contains("but slower") && found.contains(" Of the others, 2 changed clearly."), "{found}");
+    assert!(!found.contains("but slower") && found.contains(" Others that changed clearly: 1 faster, 1 slower."), "{found}");
     // Clients that wait for each other are slower each, and more together.
     let all = words(&compared(190.0, 0.05, 1.0, |side| {
         let factor = if side[0].conditions["$nthreads"] == "16" { 10.0 } else { 1.0 };

@@ -3,8 +3,8 @@
 use super::numbers::{confidence, figure, percent};
 use super::phrases::{amount_of_change, change, ended, interval, range, sameness, subject};
 use super::steps::TestedStep;
-use super::{Comparison, ControlResult, Difference, DifferenceKind, IntervalDoubt};
-use crate::analysis::ComparisonVerdict;
+use super::{Comparison, ControlResult, Difference, DifferenceKind, IntervalDoubt, OtherMetric};
+use crate::analysis::{ComparisonVerdict, Direction};
 use crate::import::Metric;
 use crate::sheet::{Answer, Usability};
 use crate::util::count::{count, grouped};
@@ -146,6 +146,25 @@ fn invalid(comparison: &Comparison) -> String {
     )
 }
 
+/// The figures that moved against the verdict beyond the tolerance: more operations may cost some of them a long time.
+pub(super) fn against(comparison: &Comparison) -> Option<String> {
+    const LEAST_P: f64 = 0.05;
+    let is_bad = |other: &&OtherMetric| {
+        let wants_less =
+            other.metric.parse::<Metric>().is_ok_and(|metric| metric.direction() == Direction::LowerIsBetter);
+        let is_loss = (other.ratio.value > 1.0) == wants_less;
+        let is_clear = other.p < LEAST_P && (other.ratio.low > 1.0 || other.ratio.high < 1.0);
+        let is_large = (other.ratio.value - 1.0).abs() > comparison.tolerance;
+        is_clear && is_large && is_loss != (comparison.verdict == ComparisonVerdict::Worse)
+    };
+    let told = |other: &OtherMetric| {
+        let changed = change(&other.metric, other.ratio.value, SIDES);
+        format!("{changed} ({})", interval(&other.metric, other.ratio, comparison.level))
+    };
+    let found: Vec<String> = comparison.others.iter().filter(is_bad).map(told).collect();
+    (!found.is_empty()).then(|| format!("But {}.", found.join(", and ")))
+}
+
 /// A step that changed against the verdict is told of if its time in an operation of the workload changed by at least
 /// this part of the largest change.
 const LEAST_AGAINST: f64 = 0.01;
@@ -181,11 +200,14 @@ pub(super) fn changed_steps(comparison: &Comparison) -> Option<String> {
         _ => (String::new(), but),
     };
     let others = steps.len() - told.len();
-    let changed = clear.iter().filter(|step| !told.contains(step.name.as_str())).count();
-    let others = match (others, changed) {
-        (0, _) => String::new(),
-        (_, 0) => " No other flowop changed clearly.".to_owned(),
-        _ => format!(" Of the others, {changed} changed clearly."),
+    let untold = || clear.iter().filter(|step| !told.contains(step.name.as_str()));
+    let faster = untold().filter(|step| step.ratio.value < 1.0).count();
+    let others = match (others, faster, untold().count() - faster) {
+        (0, ..) => String::new(),
+        (_, 0, 0) => " No other flowop changed clearly.".to_owned(),
+        (_, faster, 0) => format!(" Others that changed clearly: {faster} faster."),
+        (_, 0, slower) => format!(" Others that changed clearly: {slower} slower."),
+        (_, faster, slower) => format!(" Others that changed clearly: {faster} faster, {slower} slower."),
     };
     let level = confidence(comparison.level);
     Some(format!(

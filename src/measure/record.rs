@@ -441,8 +441,9 @@ fn thread_notes(plan: &Plan, running: &Running, ended: &Ended, figures: &[Flowop
         }
     }
     for (flowop, threads) in running.exhausted() {
-        // A thread may be meant to end like this, but not before anything was done.
-        if !plan.flowops[flowop].may_starve || figures.get(flowop).is_some_and(|f| f.ops == 0) {
+        // A thread may be meant to end like this, but not before anything was done, nor while requests go on to arrive.
+        if !plan.flowops[flowop].may_starve || is_paced(plan, flowop) || figures.get(flowop).is_some_and(|f| f.ops == 0)
+        {
             notes.push(NoteCode::Exhausted.note(exhausted_text(plan, flowop, threads)));
         }
     }
@@ -482,6 +483,12 @@ fn interruption_notes(running: &Running) -> Vec<Note> {
     notes
 }
 
+/// Whether the thread of a flowop is an open loop.
+fn is_paced(plan: &Plan, flowop: usize) -> bool {
+    let info = &plan.flowops[flowop];
+    plan.processes[info.process].threads[info.thread].pace.is_some()
+}
+
 fn exhausted_text(plan: &Plan, flowop: usize, threads: u64) -> String {
     let info = &plan.flowops[flowop];
     let sets: Vec<_> = info.sets.iter().filter_map(|set| plan.filesets.get(*set)).collect();
@@ -490,6 +497,8 @@ fn exhausted_text(plan: &Plan, flowop: usize, threads: u64) -> String {
     let of = if names.is_empty() { String::new() } else { format!(" of {}", names.join(" and ")) };
     let advice = if !sets.is_empty() && sets.iter().all(|set| set.entries + set.leafdirs == 0) {
         "the set has 0 entries: set the number of files with `entries=`"
+    } else if is_paced(plan, flowop) {
+        "give the set `entries` for all requests of the run, or a flowop that offsets this one"
     } else if info.may_starve {
         "give the set another `prealloc`; files of an earlier run remain unless `shutdown filesets` removes them"
     } else {
