@@ -204,12 +204,16 @@ fn steps_that_changed_are_told() {
     let named: Vec<bool> = (1..=6).map(|n| found.contains(&format!("`s{n}`"))).collect();
     assert_eq!(named, [true, true, true, false, true, true], "{found}");
     assert!(
-        found.contains("; but slower: `s6` 4.00 → 4.50 ms (") && found.contains(" Others that changed clearly: 1 faster."),
+        found.contains("; but slower: `s6` 4.00 → 4.50 ms (")
+            && found.contains(" Others that changed clearly: 1 faster."),
         "{found}"
     );
     // One that no operation of the workload feels is no objection.
     let found = words(&compared(190.0, 0.05, 1.0, |side| many((0.004, 0.006), side)));
-    assert!(!found.contains("but slower") && found.contains(" Others that changed clearly: 1 faster, 1 slower."), "{found}");
+    assert!(
+        !found.contains("but slower") && found.contains(" Others that changed clearly: 1 faster, 1 slower."),
+        "{found}"
+    );
     // Clients that wait for each other are slower each, and more together.
     let all = words(&compared(190.0, 0.05, 1.0, |side| {
         let factor = if side[0].conditions["$nthreads"] == "16" { 10.0 } else { 1.0 };

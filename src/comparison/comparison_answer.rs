@@ -146,7 +146,7 @@ fn invalid(comparison: &Comparison) -> String {
     )
 }
 
-/// The figures that moved against the verdict beyond the tolerance: more operations may cost some of them a long time.
+/// The figure that moved most against the verdict, beyond the tolerance: more operations may cost some of them a long time.
 pub(super) fn against(comparison: &Comparison) -> Option<String> {
     const LEAST_P: f64 = 0.05;
     let is_bad = |other: &&OtherMetric| {
@@ -157,12 +157,10 @@ pub(super) fn against(comparison: &Comparison) -> Option<String> {
         let is_large = (other.ratio.value - 1.0).abs() > comparison.tolerance;
         is_clear && is_large && is_loss != (comparison.verdict == ComparisonVerdict::Worse)
     };
-    let told = |other: &OtherMetric| {
-        let changed = change(&other.metric, other.ratio.value, SIDES);
-        format!("{changed} ({})", interval(&other.metric, other.ratio, comparison.level))
-    };
-    let found: Vec<String> = comparison.others.iter().filter(is_bad).map(told).collect();
-    (!found.is_empty()).then(|| format!("But {}.", found.join(", and ")))
+    let moved = |other: &&OtherMetric| other.ratio.value.ln().abs();
+    let most = comparison.others.iter().filter(is_bad).max_by(|a, b| moved(a).total_cmp(&moved(b)))?;
+    let changed = change(&most.metric, most.ratio.value, SIDES);
+    Some(format!("But {changed} ({}).", interval(&most.metric, most.ratio, comparison.level)))
 }
 
 /// A step that changed against the verdict is told of if its time in an operation of the workload changed by at least

@@ -156,6 +156,9 @@ fn result(sweep: &Sweep) -> String {
     )
 }
 
+/// The relative half-width from which on a peak may as well be another level.
+const WIDEST_PEAK: f64 = 0.5;
+
 const DOUBTFUL_ORDER: &str =
     "the first value is the peak: the overall response time needs values in the order of their load";
 
@@ -203,6 +206,11 @@ fn doubts(sweep: &Sweep) -> Vec<Caution> {
             ),
         };
         found.push(Caution::new(Usability::WithCaution, text));
+    }
+    let peak = sweep.points.iter().find(|point| sweep.is_peak(point)).and_then(SweepPoint::throughput);
+    if let Some(width) = peak.map(Estimate::relative).filter(|width| width.is_finite() && *width >= WIDEST_PEAK) {
+        let text = format!("the rate at the peak is known to ± {} only", half_width(width));
+        found.push(Caution::new(Usability::Unusable, text));
     }
     if sweep.has_doubtful_order() {
         found.push(Caution::new(Usability::WithCaution, DOUBTFUL_ORDER));

@@ -84,6 +84,7 @@ pub static TERMS: &[TermEntry] = &[
     term("noise floor", "how much results of different days differ although nothing changed (`wmlrun repeat --floor`)",
         ""),
     term("knee", "the load beyond which the response time rises steeply", ""),
+    term("overloaded", "a load of which less than 98 % was achieved: response times grow with the run", ""),
     term("overhead", "time that wmlrun itself needs for an operation; not part of the latency", ""),
 ];
 
