@@ -147,6 +147,9 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
     let broken = broken.into_inner();
     let written = broken.map_or_else(|| writer.into_inner().finish(end), Err);
     let end = written.map_err(|error| {
+        if args.check_overhead {
+            let _ = dir.remove_file(&name);
+        }
         let help = "what was written before is a trace that lacks its end";
         Failure::failed(format!("{}: the recording ended: {error}", path.display()), help)
     })?;
@@ -161,15 +164,20 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
 #[derive(Clone, Copy)]
 enum SubjectTime {
     Unknown,
-    Process(u32),
+    Process { process: u32, since: u64 },
     Ended(u64),
 }
 
 impl SubjectTime {
     fn after(self, event: &TraceEvent) -> Self {
         match (self, event) {
-            (Self::Unknown, TraceEvent::Exec { process, .. }) => Self::Process(*process),
-            (Self::Process(process), TraceEvent::Exit { time, thread }) if *thread == process => Self::Ended(*time),
+            // The tree was read before it.
+            (Self::Unknown, TraceEvent::Exec { time, process, .. }) => {
+                Self::Process { process: *process, since: *time }
+            }
+            (Self::Process { process, since }, TraceEvent::Exit { time, thread }) if *thread == process => {
+                Self::Ended(time.saturating_sub(since))
+            }
             _ => self,
         }
     }

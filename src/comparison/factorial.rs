@@ -1,7 +1,7 @@
 //! The result of a factorial experiment: the metrics of each cell with their intervals (`wmlrun.factorial/1`).
 
 use super::comparison_answer;
-use super::differences::differences;
+use super::differences::{Difference, DifferenceKind, differences};
 use super::findings::{Finding, findings, workload_factor};
 use super::numbers::with_direction;
 use super::sweep::sweep;
@@ -336,12 +336,19 @@ impl FactorialDesign<'_> {
     fn differences(&self, runs: &[&[Observation]], workload: Option<usize>) -> Vec<String> {
         let line = |(at, factor): (usize, &FactorLevels)| {
             let [a, b] = &factor.levels[..] else { return None };
+            // Without all cells, other factors differ too.
+            if runs.iter().any(|runs| runs.is_empty()) {
+                return None;
+            }
             let of_level = |level: &String| -> Vec<Observation> {
                 let of_cells = runs.iter().enumerate().filter(|(n, _)| cell_levels(self.factors, *n)[at] == level);
                 of_cells.flat_map(|(_, runs)| runs.iter().cloned()).collect()
             };
             let mut differs = differences(&of_level(a), &of_level(b));
-            differs.retain(|differs| differs.what.strip_prefix('$') != Some(&factor.name));
+            // The levels themselves are no news, and what they set is meant to differ.
+            let is_level = |differs: &Difference| differs.what.strip_prefix('$') == Some(&factor.name);
+            differs.retain(|differs| !is_level(differs) && [&differs.a, &differs.b] != [a, b]);
+            differs.iter_mut().for_each(|differs| differs.kind = DifferenceKind::Setting);
             let names = [a, b].map(|level| format!("{}={level}", factor.name));
             (!differs.is_empty()).then(|| comparison_answer::differences(&differs, [&names[0], &names[1]]))
         };

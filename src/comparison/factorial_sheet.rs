@@ -6,7 +6,7 @@ use super::numbers::{dash, figure, half_width, interval_text, percent};
 use super::phrases::ended;
 use super::repeats_sheet::state_name;
 use super::repeats_sheet::tone;
-use super::sweep_sheet::curves_beside;
+use super::sweep_sheet::{curves_beside, wide_peak};
 use super::{Caution, CellMetric, FactorLevels, Factorial, FactorialCell, LevelTests, Pivot, Variation, cautions};
 use crate::analysis::{PrecisionRule, RepeatState};
 use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Usability};
@@ -199,10 +199,14 @@ fn answer(result: &Factorial) -> Answer {
         result: found,
         details: result.findings.iter().skip(1).map(|found| format!("{}.", found.text)).collect(),
         usability: Some(usability),
-        advice: match is_clear || !has_run {
-            true => String::new(),
-            false => "No difference is clear: make more runs (`--repeats`), or longer ones (`--runtime`).".to_owned(),
-        },
+        advice: match result.findings.iter().map(|found| found.clarity).max() {
+            Some(Clarity::Unclear) if has_run => {
+                "No difference is clear: make more runs (`--repeats`), or longer ones (`--runtime`)."
+            }
+            Some(Clarity::NoInterval) if has_run => "Two runs of each cell or more (`--repeats`) give intervals.",
+            _ => "",
+        }
+        .to_owned(),
         conditions: result.validity.conditions.clone(),
         ..Answer::default()
     }
@@ -231,6 +235,7 @@ fn doubts(result: &Factorial) -> Vec<Caution> {
     if result.findings.iter().any(|found| found.clarity == Clarity::NoInterval) {
         found.push(Caution::new(Usability::WithCaution, "what has no interval may be chance"));
     }
+    found.extend(result.curves.iter().find_map(wide_peak));
     let failed: u64 = result.cells.iter().map(|cell| cell.failed).sum();
     let all: u64 = result.cells.iter().map(|cell| cell.runs + cell.failed).sum();
     if failed > 0 {

@@ -184,6 +184,14 @@ fn answer(sweep: &Sweep) -> Answer {
     answer
 }
 
+/// The doubt about a peak that the runs do not pin down.
+pub(super) fn wide_peak(sweep: &Sweep) -> Option<Caution> {
+    let peak = sweep.points.iter().find(|point| sweep.is_peak(point)).and_then(SweepPoint::throughput)?;
+    let width = Some(peak.relative()).filter(|width| width.is_finite() && *width >= WIDEST_PEAK)?;
+    let text = format!("the rate at the peak is known to ± {} only", half_width(width));
+    Some(Caution::new(Usability::Unusable, text))
+}
+
 /// The reasons to distrust a curve that it shows itself.
 fn doubts(sweep: &Sweep) -> Vec<Caution> {
     let mut found = Vec::new();
@@ -207,11 +215,7 @@ fn doubts(sweep: &Sweep) -> Vec<Caution> {
         };
         found.push(Caution::new(Usability::WithCaution, text));
     }
-    let peak = sweep.points.iter().find(|point| sweep.is_peak(point)).and_then(SweepPoint::throughput);
-    if let Some(width) = peak.map(Estimate::relative).filter(|width| width.is_finite() && *width >= WIDEST_PEAK) {
-        let text = format!("the rate at the peak is known to ± {} only", half_width(width));
-        found.push(Caution::new(Usability::Unusable, text));
-    }
+    found.extend(wide_peak(sweep));
     if sweep.has_doubtful_order() {
         found.push(Caution::new(Usability::WithCaution, DOUBTFUL_ORDER));
     }

@@ -100,6 +100,9 @@ impl FileParser<'_> {
             if let Some((_, least)) = name.node.split_once(">=").filter(|(_, least)| size::parse(least).is_err()) {
                 let message = format!("`{}` is no least value", printable::line(least));
                 self.wrong(name, message, "write a number or a size, such as `\"nfiles>=100\"`");
+            } else if name.node.starts_with("1/") && name.node.contains(">=") {
+                let message = format!("`{}` grows, so that it needs no least value", printable::line(&name.node));
+                self.wrong(name, message, "omit `>=` and what follows");
             }
         }
         names.into_iter().map(|name| name.node).collect()

@@ -95,7 +95,8 @@ impl<'a> Standing<'a> {
             let value = value.filter(|value| value.is_finite());
             match (arms.get_mut(run.arm), value) {
                 (Some(arm), Some(value)) => arm.values.push(value),
-                (Some(arm), None) => arm.failed += 1,
+                // A script may lack the metric of another.
+                (Some(arm), None) => arm.failed += usize::from(run.observation.failure.is_some()),
                 (None, _) => {}
             }
         }

@@ -153,7 +153,11 @@ pub(super) fn over_processors(curves: &[Sweep]) -> Option<Picture> {
         let known = curve.in_load_order();
         known.filter_map(|(_, at)| Some((at.level.clone(), at.cpu_busy?, at.throughput()?.value))).collect()
     };
-    let curves: Vec<_> = curves.iter().zip(CURVE_CLASSES).map(|(curve, class)| (curve, class, points(curve))).collect();
+    let curves: Vec<_> = curves
+        .iter()
+        .zip(CURVE_CLASSES.into_iter().cycle())
+        .map(|(curve, class)| (curve, class, points(curve)))
+        .collect();
     let drawn: Vec<_> = curves.iter().filter(|(.., points)| points.len() > 1).collect();
     let rate_title = rate_title(drawn.first()?.0);
     let all = || drawn.iter().flat_map(|(.., points)| points);

@@ -9,7 +9,7 @@ wml_text::named! {
     pub enum NoteCode {
         ScriptNote = "script_note", "a line `# note:` of the script";
         Exhausted = "exhausted",
-            "threads ended early, because a flowop found no usable file and is not declared to (`maystarve`)";
+            "threads ended early, because a flowop found no usable file, and is not declared to (`maystarve`) or has a rate";
         WaitedToTheEnd = "waited_to_the_end", "threads waited in a flowop to the end of the run and never passed it";
         PhaseNotComplete = "phase_not_complete", "the run ended before the time of a phase (`for=`) was over";
         EndedInWarmup = "ended_in_warmup", "the run ended during the warm-up; the figures cover the warm-up";

@@ -184,6 +184,7 @@ const READERS: &[(&str, &[ReadPlace], &str)] = &[
     ("experiment/prune.rs", &[], "lists a directory"),
     ("batch/mod.rs", &[], "a profile, which the command line names"),
     ("cli/info.rs", &[], "lists a directory"),
+    ("trace/view.rs", &[], "the mappings of a process, in /proc"),
     ("cli/recording.rs", &[], "traces and the output of strace, which the command line names; lists directories"),
     ("engine/disk/disk_usage.rs", &[], "lists directories"),
     ("engine/disk/remove.rs", &[], "lists directories"),

@@ -237,8 +237,8 @@ impl Place {
     fn new() -> Self {
         let dir = tempfile::Builder::new().prefix("wmlrun-rights-").tempdir_in("/tmp").unwrap();
         fs::copy(binary(), dir.path().join("wmlrun")).unwrap();
-        for name in ["", "wmlrun"] {
-            fs::set_permissions(dir.path().join(name), fs::Permissions::from_mode(0o777)).unwrap();
+        for (name, mode) in [("", 0o1777), ("wmlrun", 0o755)] {
+            fs::set_permissions(dir.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
         }
         Self(dir)
     }

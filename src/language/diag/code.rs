@@ -294,8 +294,8 @@ codes! {
          when all files of the file set exist and none is left to create.\n\n\
          Example: a thread whose only flowop is `deletefile`.\n\n\
          What to do: create as many files as are removed, or give the file set `entries`\n\
-         for the whole run. If the threads are meant to end then, give the flowop\n\
-         `maystarve`, or the thread a `finishoncount`.";
+         for the whole run. If the threads are meant to end then, write `set mode quit\n\
+         alldone`, give the flowop `maystarve`, or the thread a `finishoncount`.";
     DeadSemaphore = "W0406", "a waiting flowop that is never woken",
         "A `semblock` waits for a `sempost` that has the name of the `semblock` as its\n\
          `target=`, and a `block` waits for a `wakeup` in the same way. Without one the\n\

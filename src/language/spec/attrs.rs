@@ -170,7 +170,7 @@ pub const FLOWOP: &[Attr] = &[
     attr("maystarve", Bool, "false", Wmlrun,
         "waiting for a file or a free name of the set is part of the workload, as for a reader that waits for new \
          files: the report has no warning `starved`; likewise an end of the thread because there is none, without the \
-         warning `exhausted`; requests of an open loop arrive all the same"),
+         warning `exhausted`, unless it has a rate: requests go on to arrive"),
     attr("partial", Bool, "false", Wmlrun,
         "random offsets up to the end of the file, where an I/O is shortened to the bytes left; files may be smaller \
          than `iosize`"),
