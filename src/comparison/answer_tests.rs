@@ -173,7 +173,7 @@ fn a_machine_that_changed_during_the_runs_is_told() {
 fn steps_that_changed_are_told() {
     let words = |found: &Comparison| mail(found).split_whitespace().collect::<Vec<_>>().join(" ");
     let better = words(&compared(190.0, 0.05, 1.0, |_| ()));
-    let says = "Mean latency in the median run, A to B (95 % intervals): `fsyncfile2` 94.5 → 20.9 ms (";
+    let says = "Mean latency, A → B, median of the runs (95 % interval of the change): `fsyncfile2` 94.5 → 20.9 ms (";
     assert!(better.contains(says) && better.contains("; but slower: `deletefile1` 994 µs → 1.57 ms ("), "{better}");
     assert!(!words(&compared(120.0, 0.02, 0.8, |_| ())).contains("Mean latency"));
     // Latencies that scatter alike in A and B; a sync is told nevertheless.
@@ -221,7 +221,7 @@ fn steps_that_changed_are_told() {
             side.iter_mut().flat_map(|run| run.figures.iter_mut()).filter(|(name, _)| name.contains(".latency."));
         latencies.for_each(|(_, latency)| *latency *= factor);
     }));
-    let says = "in the median run, A to B (95 % intervals), is higher all the same: `fsyncfile2` 94.5 → 209 ms (";
+    let says = "Mean latency, A → B, median of the runs (95 % interval of the change), is higher all the same: `fsyncfile2` 94.5 → 209 ms (";
     assert!(all.contains(says), "{all}");
 }
 

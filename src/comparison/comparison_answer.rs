@@ -209,7 +209,7 @@ pub(super) fn changed_steps(comparison: &Comparison) -> Option<String> {
     };
     let level = confidence(comparison.level);
     Some(format!(
-        "Mean latency in the median run, A to B ({level} intervals){all_the_same}: {}{but}{}.{others}",
+        "Mean latency, A → B, median of the runs ({level} interval of the change){all_the_same}: {}{but}{}.{others}",
         list(&along),
         list(&against)
     ))
@@ -237,10 +237,10 @@ fn unseen(comparison: &Comparison) -> Option<String> {
     let made = count(comparison.a.sample.n + comparison.b.sample.n, "run");
     Some(match comparison.could_have_seen {
         Some(loss) => format!(
-            "With this much variation, {made} reliably detect only losses of {} or more (in four of five cases).",
+            "With this much variation, {made} find a loss of {} in four of five cases, and smaller ones less often.",
             percent(loss)
         ),
-        None => format!("With this much variation, {made} do not reliably detect even a loss of 99.9 %."),
+        None => format!("With this much variation, {made} may not find even a loss of 99.9 %."),
     })
 }
 

@@ -59,7 +59,7 @@ fn one_run_on_each_side_has_a_ratio_without_an_interval() {
     says(&text(&Comparison { ratio: unknown, ..found }), &["unclear: there is no ratio of B to A."]);
     let wide = compared("ops", 8, RunOrder::Blocks);
     let wide = Comparison { could_have_seen: None, verdict: ComparisonVerdict::Unclear, ..wide };
-    says(&text(&wide), &["With this much variation, 16 runs do not reliably detect even a loss of 99.9 %."]);
+    says(&text(&wide), &["With this much variation, 16 runs may not find even a loss of 99.9 %."]);
 }
 
 /// Other programs that ran beside one side only may be the difference.

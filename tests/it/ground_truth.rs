@@ -21,7 +21,7 @@ use wml::util::size;
 
 use crate::cmd::{Output, Wml, disk, long, named_binary, short_or_long, skip};
 use crate::mounts::{self, Fs, Mount};
-use crate::truth::{Calls, Truth, compile, events, show};
+use crate::truth::{Calls, Truth, compile, events, show, wait_for};
 
 /// Whether programs in the kernel are allowed here. Says so if not.
 fn has_bpf() -> bool {
@@ -154,18 +154,15 @@ fn a_recorder_that_stands_still_loses_calls_and_says_so() {
     const CALLS: u64 = 2_000_000;
     needs!(has_bpf());
     let dir = TempDir::new_in(disk()).unwrap();
-    let recorder = fast(dir.path(), CALLS).start();
+    let recorder = fast(dir.path(), CALLS).alone().start();
     let made = recorder.dir().join("fast");
-    while !made.exists() {
-        sleep(Duration::from_millis(1));
-    }
+    wait_for(|| made.exists());
     // The ring holds some 800,000 calls.
     recorder.signal(Signal::STOP);
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", recorder.pid())).unwrap();
+    assert!(!children.trim().is_empty(), "the program had ended before");
     let status = format!("/proc/{}/status", children.trim());
-    while fs::read_to_string(&status).is_ok_and(|status| !status.contains("State:\tZ")) {
-        sleep(Duration::from_millis(10));
-    }
+    wait_for(|| fs::read_to_string(&status).is_ok_and(|status| status.contains("State:\tZ")));
     recorder.signal(Signal::CONT);
     let output = recorder.wait().exits(0);
     let (reads, lost, shown) = reads(&output);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cmd::{has, long};
-use crate::truth::{Truth, show};
+use crate::truth::{Truth, show, wait_for};
 
 /// A recording of a program and what is compared.
 struct Scene {
@@ -68,14 +68,6 @@ impl Scene {
         let dir = self.truth.dir.path().to_str().unwrap();
         let commands = fs::read_dir("/proc").unwrap().flatten().map(|process| process.path().join("cmdline"));
         commands.into_iter().any(|command| fs::read_to_string(command).is_ok_and(|command| command.contains(dir)))
-    }
-}
-
-fn wait_for(is_so: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < Duration::from_mins(1), "it did not happen within a minute");
-        sleep(Duration::from_millis(5));
     }
 }
 

@@ -158,3 +158,12 @@ pub(crate) fn events(trace: &Path, mut to: impl FnMut(&TraceEvent, &Path)) {
 pub(crate) fn show(figures: &str) {
     println!("{figures}");
 }
+
+/// Waits until it is so, for a minute at most.
+pub(crate) fn wait_for(is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_mins(1), "it did not happen within a minute");
+        sleep(Duration::from_millis(1));
+    }
+}
