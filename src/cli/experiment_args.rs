@@ -295,8 +295,8 @@ pub(super) struct SweepArgs {
 /// Arguments of `wmlrun experiment`.
 #[derive(Args)]
 pub(super) struct FileArgs {
-    /// Experiment file, or name of a shipped experiment (`wmlrun list experiments`); required unless `--resume` or
-    /// `--print-unit` is given
+    /// Experiment file, profile of Filebench, or name of a shipped experiment (`wmlrun list experiments`); required
+    /// unless `--resume` or `--print-unit` is given
     #[arg(value_name = "FILE", required_unless_present_any = ["resume", "print_unit"], conflicts_with = "resume",
         add = completion::experiments())]
     pub(super) file: Option<String>,

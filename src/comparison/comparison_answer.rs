@@ -146,8 +146,8 @@ fn invalid(comparison: &Comparison) -> String {
     )
 }
 
-/// The figure that moved most against the verdict, beyond the tolerance: more operations may cost some of them a long time.
-pub(super) fn against(comparison: &Comparison) -> Option<String> {
+/// The metric that moved most against the verdict, beyond the tolerance: more operations may cost some of them a long time.
+pub(super) fn against(comparison: &Comparison) -> Option<&OtherMetric> {
     const LEAST_P: f64 = 0.05;
     let is_bad = |other: &&OtherMetric| {
         let wants_less =
@@ -158,7 +158,12 @@ pub(super) fn against(comparison: &Comparison) -> Option<String> {
         is_clear && is_large && is_loss != (comparison.verdict == ComparisonVerdict::Worse)
     };
     let moved = |other: &&OtherMetric| other.ratio.value.ln().abs();
-    let most = comparison.others.iter().filter(is_bad).max_by(|a, b| moved(a).total_cmp(&moved(b)))?;
+    comparison.others.iter().filter(is_bad).max_by(|a, b| moved(a).total_cmp(&moved(b)))
+}
+
+/// The sentence on that metric.
+pub(super) fn moved_against(comparison: &Comparison) -> Option<String> {
+    let most = against(comparison)?;
     let changed = change(&most.metric, most.ratio.value, SIDES);
     Some(format!("But {changed} ({}).", interval(&most.metric, most.ratio, comparison.level)))
 }

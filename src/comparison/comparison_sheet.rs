@@ -1,6 +1,6 @@
 //! What a comparison shows: the lines that explain its verdict, and its tables.
 
-use super::comparison_answer::{against, answer, changed_steps, names_differences};
+use super::comparison_answer::{answer, changed_steps, moved_against, names_differences};
 use super::formats::{ResultDocument, go_direction, series};
 use super::numbers::{
     confidence, figure, interval, moment, percent, probability, ratio, ratio_value, small, statistic, with_direction,
@@ -219,7 +219,7 @@ impl ResultDocument for Comparison {
         let mut notes = cautions::add(&mut answer, &self.validity.cautions, &self.notes);
         // A step of a result that must not be used would be read as one.
         if answer.usability != Some(Usability::Unusable) {
-            answer.details.splice(0..0, against(self).into_iter().chain(changed_steps(self)));
+            answer.details.splice(0..0, moved_against(self).into_iter().chain(changed_steps(self)));
         }
         notes.retain(|note| self.advice.as_ref() != Some(note));
         let of_differences = if names_differences(self) { Media::PAGE } else { Media::ALL };

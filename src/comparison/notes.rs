@@ -1,5 +1,6 @@
 //! Notes on the validity of runs: those that were not steady, percentiles of few operations, unknown conditions.
 
+use super::comparison_answer;
 use super::differences::machine_differences;
 use super::numbers::percent;
 use super::tested::LEVEL;
@@ -368,8 +369,11 @@ pub(super) fn on_others(comparison: &Comparison) -> Option<String> {
     }
     let (low, high) = (1.0 - comparison.tolerance, 1.0 + comparison.tolerance);
     let is_clear = |other: &&OtherMetric| other.p < CLEAR && (other.ratio.high < low || other.ratio.low > high);
+    // The answer tells this one, unless nothing is shown.
+    let told = comparison_answer::against(comparison).filter(|_| comparison.verdict != Unclear);
+    let is_untold = |other: &&OtherMetric| told != Some(*other);
     let named = |other: &OtherMetric| format!("`{}` (B/A {:.3})", other.metric, other.ratio.value);
-    let found: Vec<String> = comparison.others.iter().filter(is_clear).map(named).collect();
+    let found: Vec<String> = comparison.others.iter().filter(is_clear).filter(is_untold).map(named).collect();
     let all = found.join(", ");
     (!found.is_empty())
         .then(|| format!("{all} changed clearly; for a verdict on another metric, compare again with `--metric`"))
