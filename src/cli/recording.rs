@@ -4,6 +4,7 @@ use super::choices::FigureFormat;
 use super::console::{notice, print_lines};
 use super::recording_args::{RecordArgs, TraceCommand};
 use super::recording_overhead;
+use super::stdout::Stdout;
 use crate::comparison::AsJson as _;
 use crate::diag::Failure;
 use crate::measure::mount;
@@ -11,8 +12,8 @@ use crate::os::held_dir::HeldDir;
 use crate::os::{handle, limits, proc, reading, signals};
 use crate::trace::{
     BpfRecorder, PathId, ProcView, Recorded, RecordingEnd, RecordingWish, TRACE_MARK, TraceComparison, TraceEnd,
-    TraceError, TraceEvent, TraceHeader, TraceResolver, TraceScope, TraceSummary, TraceWriter, TreeEntry,
-    import_strace, ptrace_cost, record_by_ptrace,
+    TraceError, TraceEvent, TraceHeader, TraceReader, TraceResolver, TraceScope, TraceSummary, TraceWriter, TreeEntry,
+    call_line, calls_heading, import_strace, ptrace_cost, record_by_ptrace,
 };
 use crate::util::count::{count, fixed, grouped};
 use crate::util::{duration, printable, size};
@@ -20,6 +21,7 @@ use crate::version::VERSION;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -224,10 +226,6 @@ fn counted(all: impl IntoIterator<Item = (&'static str, u64)>) -> BTreeMap<Strin
     all.into_iter().filter(|(_, n)| *n > 0).map(|(what, n)| (what.to_owned(), n)).collect()
 }
 
-fn span(seconds: f64) -> String {
-    if seconds < 1.0 { duration::latency(seconds * 1e9) } else { duration::seconds(seconds) }
-}
-
 /// The name of the part before the last.
 fn older(name: &OsStr) -> std::ffi::OsString {
     let mut older = name.to_owned();
@@ -320,7 +318,7 @@ fn report(path: &Path, end: &TraceEnd, recorded: &RecordingEnd, unmodelled: &Cou
     notice(&format!(
         "recorded {} in {}: {}, {}, {per_call} bytes a call",
         count(end.calls, "call"),
-        span(seconds),
+        duration::span(seconds),
         path.display(),
         size::format(length),
     ));
@@ -342,7 +340,7 @@ fn report(path: &Path, end: &TraceEnd, recorded: &RecordingEnd, unmodelled: &Cou
             0 => format!("{} {name}", grouped(*calls)),
             bytes => format!("{} {name} ({})", grouped(*calls), size::format(*bytes)),
         };
-        notice(&format!("not modelled: {}", unmodelled.iter().map(one).collect::<Vec<_>>().join(", ")));
+        notice(&format!("known in part: {}", unmodelled.iter().map(one).collect::<Vec<_>>().join(", ")));
     }
     if let Some(cost) = end.cost_ns {
         let seen = end.calls + end.left_out.values().sum::<u64>();
@@ -364,17 +362,49 @@ fn report(path: &Path, end: &TraceEnd, recorded: &RecordingEnd, unmodelled: &Cou
     }
 }
 
+/// What goes wrong with a trace.
+fn named(path: &Path) -> impl Fn(TraceError) -> Failure {
+    move |error| Failure::wrong(format!("{}: {}", path.display(), error.message), error.help)
+}
+
+fn opened(path: &Path) -> Result<BufReader<File>, Failure> {
+    let file = handle::open_regular_file(path);
+    Ok(BufReader::new(file.map_err(|error| named(path)(error.into()).help("give a file that exists"))?))
+}
+
 /// A trace in figures.
-pub(super) fn summary(path: &Path) -> Result<TraceSummary, Failure> {
-    let named = |error: TraceError| Failure::wrong(format!("{}: {}", path.display(), error.message), error.help);
-    let file = handle::open_regular_file(path).map_err(|error| named(error.into()).help("give a file that exists"))?;
-    TraceSummary::read(BufReader::new(file)).map_err(named)
+fn summary(path: &Path) -> Result<TraceSummary, Failure> {
+    TraceSummary::read(opened(path)?).map_err(named(path))
+}
+
+/// Prints the calls of a trace as they are read, until nobody reads them.
+fn list_calls(path: &Path) -> Result<u8, Failure> {
+    let mut reader = TraceReader::new(opened(path)?).map_err(named(path))?;
+    let mut text = calls_heading() + "\n";
+    while let Some(events) = reader.block().map_err(named(path))? {
+        for event in &events {
+            if let TraceEvent::Call(call) = event {
+                text.extend([call_line(call, reader.paths()).as_str(), "\n"]);
+            }
+        }
+        if Stdout.write_all(text.as_bytes()).is_err() {
+            return Ok(0);
+        }
+        text.clear();
+    }
+    // Of a trace without calls.
+    let _ = Stdout.write_all(text.as_bytes());
+    if reader.end().is_none() {
+        notice("warning: the trace lacks its end");
+    }
+    Ok(0)
 }
 
 /// Runs a command on traces.
 pub(super) fn trace(command: &TraceCommand) -> Result<u8, Failure> {
     match command {
-        TraceCommand::Show { file, json } => {
+        TraceCommand::Show { file, calls: true, json: _ } => list_calls(file),
+        TraceCommand::Show { file, json, calls: _ } => {
             let summary = summary(file)?;
             let format = if *json { FigureFormat::Json } else { FigureFormat::Text };
             let sheet = || summary.sheet(&file.display().to_string());
@@ -428,7 +458,7 @@ fn import(file: &Path, output: Option<&Path>, under: &[PathBuf]) -> Result<u8, F
 }
 
 /// True if a file is a trace.
-fn is_trace(path: &Path) -> bool {
+pub(super) fn is_trace(path: &Path) -> bool {
     use std::io::Read as _;
     let mut head = Vec::new();
     let file = handle::open_regular_file(path);

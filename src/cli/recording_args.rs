@@ -23,11 +23,10 @@ pub(super) struct RecordArgs {
     /// Keep the last SIZE of the recording at most, in two parts: FILE and FILE.1
     #[arg(long, value_name = "SIZE", value_parser = part_size)]
     pub(super) max_size: Option<u64>,
-    /// Record by programs in the kernel (`bpf`), which needs root's rights, or by `ptrace` [default: bpf if it is
-    /// allowed]
+    /// Record by eBPF (`bpf`), which needs root's rights, or by `ptrace` [default: bpf if it is allowed]
     #[arg(long, value_name = "WAY", value_parser = ["bpf", "ptrace"])]
     pub(super) by: Option<String>,
-    /// Hide names: what is kept of each is its length class and its extension
+    /// Hide names: what is kept of each is its extension, and its length rounded up to a power of two
     #[arg(long)]
     pub(super) hash_names: bool,
     /// Print how much longer the command takes while it is recorded, by five pairs of runs; the traces are removed
@@ -48,10 +47,13 @@ pub(super) struct RecordArgs {
 /// What `wmlrun trace` does.
 #[derive(Subcommand)]
 pub(super) enum TraceCommand {
-    /// Show what a trace says: calls by class, their times and sizes
+    /// Show what a trace says: calls by class, their times and sizes, and the files that are used most
     Show {
         /// The trace
         file: PathBuf,
+        /// Print each call, in the order of their ends
+        #[arg(long, conflicts_with = "json")]
+        calls: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,

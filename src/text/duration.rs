@@ -118,6 +118,11 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
+/// Formats the length of something that may be short: `12.3 ms`, `4.02 s`, `1h30m00s`.
+pub fn span(s: f64) -> String {
+    if s < 99.95 { latency(s * 1e9) } else { seconds(s) }
+}
+
 /// Formats a latency, given in nanoseconds, with three significant digits and a fitting unit: `831 ns`, `1.20 µs`,
 /// `45.6 ms`, `12.3 s`. Returns `-` when the latency is negative or not finite.
 pub fn latency(ns: f64) -> String {
@@ -142,7 +147,7 @@ pub fn latency(ns: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{DurationError, format, latency, parse, seconds};
+    use super::{DurationError, format, latency, parse, seconds, span};
     use proptest::prelude::*;
     use std::time::Duration;
 
@@ -191,6 +196,13 @@ mod tests {
             (f64::NAN, "-"),
         ] {
             assert_eq!(latency(ns), text);
+        }
+    }
+
+    #[test]
+    fn spans_have_a_unit_that_shows_something() {
+        for (s, text) in [(0.012_34, "12.3 ms"), (4.02, "4.02 s"), (99.94, "99.9 s"), (600.2, "600 s")] {
+            assert_eq!(span(s), text);
         }
     }
 

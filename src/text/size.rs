@@ -2,6 +2,7 @@
 //!
 //! This is the notation of the command line. Sizes in scripts are parsed in `syntax`.
 
+use super::count::grouped;
 use std::fmt;
 
 /// The number of bytes of a MiB.
@@ -19,6 +20,17 @@ pub fn format(bytes: u64) -> String {
         unit += 1;
     }
     if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+/// Formats a size with all of its digits: `700 B`, `4 KiB`, `4,120 B`. From 1 MiB on, one that is no multiple of a KiB is
+/// rounded.
+pub fn exact(bytes: u64) -> String {
+    let mut unit = 0;
+    while unit + 1 < UNITS.len() && bytes > 0 && bytes.is_multiple_of(1 << ((unit + 1) * 10)) {
+        unit += 1;
+    }
+    let n = bytes >> (unit * 10);
+    if n < 1 << 20 { format!("{} {}", grouped(n), UNITS[unit]) } else { format(bytes) }
 }
 
 /// The reason why a text is not a size.
@@ -96,7 +108,7 @@ fn shift_of(unit: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{SizeError, format, parse, split_unit};
+    use super::{SizeError, exact, format, parse, split_unit};
     use proptest::prelude::*;
 
     #[test]
@@ -110,6 +122,22 @@ mod tests {
             (u64::MAX, "16.0 EiB"),
         ] {
             assert_eq!(format(bytes), text);
+        }
+    }
+
+    #[test]
+    fn exact_sizes_have_all_digits() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (700, "700 B"),
+            (4096, "4 KiB"),
+            (4120, "4,120 B"),
+            (512 << 10, "512 KiB"),
+            (3 << 20, "3 MiB"),
+            (1_048_577, "1.0 MiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(exact(bytes), text);
         }
     }
 

@@ -1,232 +1,208 @@
-//! What differs between two traces, in figures and in words.
+//! What differs between two traces, in words.
 
 use super::kind::{CALL_CLASSES, CallClass};
 use super::summary::{ClassFigures, TraceSummary};
-use serde::Serialize;
-use std::collections::BTreeMap;
-use wml_sheet::{Answer, NoteLabel, Sheet, SheetBlock, SheetTable};
-use wml_text::count::{count, fixed, grouped};
-use wml_text::{duration, size};
+use std::cmp::Reverse;
+use wml_text::count::{count, fixed, grouped, measured};
+use wml_text::size;
 
-/// A class with a smaller share of the calls of both traces has no say.
+/// A class with a smaller share of the calls of both traces has no say, unless it syncs or takes time.
 const SMALLEST_SHARE: f64 = 0.001;
-/// How much the count of a class may differ from the others, as a factor.
-const SAME_COUNT: f64 = 1.15;
+/// The same of the time; and of both for a class that one trace lacks.
+const SMALL_SHARE: f64 = 0.01;
+/// How much a number may differ, as a factor.
+const SAME: f64 = 1.15;
 /// How many standard deviations of a count that is drawn it has to differ too.
 const DEVIATIONS: f64 = 4.0;
-/// How much a median size may differ, as a factor.
-const SAME_SIZE: f64 = 1.15;
+
+fn is_same(ratio: f64) -> bool {
+    (1.0 / SAME..=SAME).contains(&ratio)
+}
+
+/// What matters most comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Importance {
+    Class,
+    Threads,
+    Syncs,
+}
+
+/// A difference, with the share of the calls or of the time that it is about.
+type TraceDifference = (Importance, f64, String);
 
 /// Two traces, A and B.
 #[derive(Debug)]
 pub struct TraceComparison<'t> {
-    sides: [&'t TraceSummary; 2],
+    pub(crate) sides: [&'t TraceSummary; 2],
+    /// How many calls B has for one of A in classes with at least half of the calls: B may have run longer. `None` if there is
+    /// no such factor.
+    pub(crate) work: Option<f64>,
+    /// The figures of a class that a side lacks.
+    none: ClassFigures,
     /// What differs, the most telling first.
     pub differences: Vec<String>,
 }
 
 impl<'t> TraceComparison<'t> {
     pub fn of(a: &'t TraceSummary, b: &'t TraceSummary) -> Self {
-        let mut comparison = Self { sides: [a, b], differences: Vec::new() };
-        let found = [
-            comparison.directory_syncs(),
-            comparison.classes(),
-            comparison.counts(),
-            comparison.sizes(),
-            comparison.threads(),
-        ];
-        comparison.differences = found.into_iter().flatten().collect();
+        let mut comparison = Self { sides: [a, b], work: None, none: ClassFigures::default(), differences: Vec::new() };
+        comparison.work = comparison.agreement();
+        let mut found: Vec<TraceDifference> =
+            comparison.telling().into_iter().flat_map(|c| comparison.class(c)).collect();
+        found.extend(comparison.directory_syncs());
+        found.extend(comparison.threads());
+        found
+            .sort_by(|a, b| (Reverse(a.0), b.1).partial_cmp(&(Reverse(b.0), a.1)).unwrap_or(std::cmp::Ordering::Equal));
+        comparison.differences = found.into_iter().map(|(.., text)| text).collect();
         comparison
     }
 
-    fn figures(&self, class: CallClass) -> [ClassFigures; 2] {
-        self.sides.map(|side| side.classes.get(&class).cloned().unwrap_or_default())
+    pub(crate) fn figures(&self, class: CallClass) -> [&ClassFigures; 2] {
+        self.sides.map(|side| side.classes.get(&class).unwrap_or(&self.none))
     }
 
-    /// The classes that have a say, syncs first.
-    fn telling(&self) -> Vec<CallClass> {
-        // One recorder sees what another can't.
+    /// True if times can be compared: each recorder has a cost of its own, which is part of them.
+    pub(crate) fn has_times(&self) -> bool {
         let [a, b] = self.sides.map(|side| &side.header.recorder);
-        let is_seen = |class: &CallClass| *class != CallClass::Fault || a == b;
-        let is_telling =
-            |class: &CallClass| is_seen(class) && self.sides.iter().any(|side| side.share(*class) >= SMALLEST_SHARE);
-        let mut classes: Vec<CallClass> = CALL_CLASSES.iter().map(|(class, ..)| *class).filter(is_telling).collect();
-        classes.sort_by_key(|class| !class.syncs());
-        classes
+        a == b
     }
 
-    fn directory_syncs(&self) -> Vec<String> {
-        let syncs = |side: &TraceSummary| -> u64 {
-            let syncing = side.classes.iter().filter(|(class, _)| class.syncs());
-            syncing.map(|(_, figures)| figures.on_directories).sum()
+    /// The greater share of a class in the calls of a side, and in its time.
+    fn shares(&self, class: CallClass) -> (f64, f64) {
+        let time = |side: &TraceSummary| if self.has_times() { side.time_share(class) } else { 0.0 };
+        let [a, b] = self.sides.map(|side| (side.share(class), time(side)));
+        (a.0.max(b.0), a.1.max(b.1))
+    }
+
+    /// The classes that have a say.
+    fn telling(&self) -> Vec<CallClass> {
+        let is_telling = |class: &CallClass| {
+            // One recorder sees what another can't.
+            let is_seen = *class != CallClass::Fault || self.has_times();
+            let (calls, time) = self.shares(*class);
+            is_seen && (class.syncs() || calls >= SMALLEST_SHARE || time >= SMALL_SHARE)
         };
-        // An import does not know what is a directory.
-        let knows = |side: &TraceSummary| {
-            let syncing = side.classes.iter().filter(|(class, figures)| class.syncs() && figures.calls > 0);
-            syncing.map(|(_, figures)| figures.of_known_type > 0).reduce(|a, b| a || b).unwrap_or(true)
-        };
-        match self.sides.map(syncs) {
-            _ if !self.sides.into_iter().all(knows) => Vec::new(),
-            [0, n] if n > 0 => vec![format!("B syncs directories ({}), and A does not", count(n, "call"))],
-            [n, 0] if n > 0 => vec![format!("A syncs directories ({}), and B does not", count(n, "call"))],
-            _ => Vec::new(),
-        }
+        CALL_CLASSES.iter().map(|(class, ..)| *class).filter(is_telling).collect()
     }
 
-    /// Classes that one side has alone.
-    fn classes(&self) -> Vec<String> {
-        let alone = |class: CallClass| {
-            let [a, b] = self.figures(class).map(|figures| figures.calls);
-            let (has, lacks, n) = match (a, b) {
-                (0, n) if n > 0 => ("B", "A", n),
-                (n, 0) if n > 0 => ("A", "B", n),
-                _ => return None,
-            };
-            Some(format!("{has} makes {} of class {}, {lacks} none", count(n, "call"), class.name()))
-        };
-        self.telling().into_iter().filter_map(alone).collect()
-    }
-
-    /// How many calls B has for one of A where most classes agree: B may have run longer.
-    fn scale(&self) -> f64 {
-        let mut ratios: Vec<(f64, f64)> = self
-            .telling()
-            .into_iter()
-            .filter_map(|class| {
-                let [a, b] = self.figures(class).map(|figures| figures.calls as f64);
-                let weight = self.sides[0].share(class).min(self.sides[1].share(class));
-                (a > 0.0 && b > 0.0).then_some((b / a, weight.sqrt()))
-            })
-            .collect();
-        ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let half = ratios.iter().map(|(_, weight)| weight).sum::<f64>() / 2.0;
-        let mut before = 0.0;
-        let median = ratios.iter().find(|(_, weight)| {
-            before += weight;
-            before >= half
-        });
-        median.map_or(1.0, |(ratio, _)| *ratio)
-    }
-
-    fn counts(&self) -> Vec<String> {
-        let scale = self.scale();
-        let differs = |class: CallClass| {
+    /// The median of the factors between the counts of a class, if enough classes have it.
+    fn agreement(&self) -> Option<f64> {
+        let ratio = |class: CallClass| {
             let [a, b] = self.figures(class).map(|figures| figures.calls as f64);
-            let expected = a * scale;
-            if a == 0.0 || b == 0.0 || (b - expected).abs() <= DEVIATIONS * expected.max(b).sqrt() {
-                return None;
+            let shares = self.sides.map(|side| side.share(class));
+            (a > 0.0 && b > 0.0).then_some((b / a, shares))
+        };
+        let mut ratios: Vec<(f64, [f64; 2])> = self.telling().into_iter().filter_map(ratio).collect();
+        ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let weight = |shares: &[f64; 2]| shares[0].min(shares[1]).sqrt();
+        let half = ratios.iter().map(|(_, shares)| weight(shares)).sum::<f64>() / 2.0;
+        let mut before = 0.0;
+        let (median, _) = *ratios.iter().find(|(_, shares)| {
+            before += weight(shares);
+            before >= half
+        })?;
+        let agreeing = ratios.iter().filter(|(ratio, _)| is_same(ratio / median));
+        let shares = agreeing.fold([0.0, 0.0], |sum, (_, shares)| [sum[0] + shares[0], sum[1] + shares[1]]);
+        shares.iter().all(|share| *share >= 0.5).then_some(median)
+    }
+
+    /// True if one count is not explained by the other, and by more work.
+    fn differs(&self, [a, b]: [u64; 2]) -> bool {
+        let (expected, b) = (a as f64 * self.work.unwrap_or(1.0), b as f64);
+        // Where other counts are the same, this one is not drawn.
+        let deviations = if self.work.is_none_or(|work| (work - 1.0).abs() < f64::EPSILON) { 0.0 } else { DEVIATIONS };
+        !is_same(b / expected) && (b - expected).abs() > deviations * expected.max(b).sqrt()
+    }
+
+    /// What differs in the calls of a class.
+    fn class(&self, class: CallClass) -> Vec<TraceDifference> {
+        let importance = if class.syncs() { Importance::Syncs } else { Importance::Class };
+        let figures = self.figures(class);
+        let calls = [figures[0].calls, figures[1].calls];
+        let (of_calls, of_time) = self.shares(class);
+        let change = |of: &dyn Fn(&TraceSummary) -> f64| (of(self.sides[0]) - of(self.sides[1])).abs();
+        let of_time_changed = if self.has_times() { change(&|side| side.time_share(class)) } else { 0.0 };
+        let changed = change(&|side| side.share(class)).max(of_time_changed);
+        let counts = match calls {
+            [0, 0] => None,
+            [0, n] | [n, 0] => {
+                let is_much = class.syncs() || of_calls.max(of_time) >= SMALL_SHARE;
+                let (has, lacks) = if calls[0] == 0 { ("B", "A") } else { ("A", "B") };
+                is_much.then(|| format!("{has} makes {}, {lacks} none", named_calls(n, class)))
             }
-            let ratio = b / expected;
-            let is_same = (1.0 / SAME_COUNT..=SAME_COUNT).contains(&ratio);
+            [a, b] => self.differs(calls).then(|| {
+                let rates = self.rates(calls);
+                format!("B makes {}{}, A {}{}", named_calls(b, class), rates[1], grouped(a), rates[0])
+            }),
+        };
+        let counts = counts.map(|text| (importance, changed, text));
+        let sizes = self.size_difference(class).map(|text| (importance, of_calls, text));
+        counts.into_iter().chain(sizes).collect()
+    }
+
+    /// The rates of two counts, in brackets, if one side did more work in another time: then the counts alone say little.
+    fn rates(&self, calls: [u64; 2]) -> [String; 2] {
+        let seconds = self.sides.map(TraceSummary::seconds);
+        let has_rates = self.has_times() && self.work.is_some_and(|work| !is_same(work));
+        if !has_rates || seconds.contains(&0.0) || is_same(seconds[1] / seconds[0]) {
+            return [String::new(), String::new()];
+        }
+        [0, 1].map(|n| format!(" ({} a second)", measured(calls[n] as f64 / seconds[n])))
+    }
+
+    fn size_difference(&self, class: CallClass) -> Option<String> {
+        let [a, b] = self.figures(class).map(|figures| &figures.sizes);
+        [(0.5, "median"), (0.9, "90 % quantile")].into_iter().find_map(|(share, what)| {
+            let (a, b) = (a.quantile(share)?, b.quantile(share)?);
             let text =
-                || format!("B makes {} times the calls of class {}, for as many others", fixed(ratio, 2), class.name());
-            (!is_same).then(text)
-        };
-        self.telling().into_iter().filter_map(differs).collect()
+                || format!("{} calls move {} in B, {} in A ({what})", class.name(), size::exact(b), size::exact(a));
+            (!is_same((b as f64 + 1.0) / (a as f64 + 1.0))).then(text)
+        })
     }
 
-    fn sizes(&self) -> Vec<String> {
-        let differs = |class: CallClass| {
-            let figures = self.figures(class);
-            let at = |share| Some([figures[0].sizes.quantile(share)?, figures[1].sizes.quantile(share)?]);
-            [(0.5, "median"), (0.9, "90 % quantile")].into_iter().find_map(|(share, what)| {
-                let [a, b] = at(share)?;
-                let ratio = (b as f64 + 1.0) / (a as f64 + 1.0);
-                let is_same = (1.0 / SAME_SIZE..=SAME_SIZE).contains(&ratio);
-                let (a, b) = (size::format(a), size::format(b));
-                (!is_same).then(|| format!("calls of class {} move {b} in B and {a} in A ({what})", class.name()))
-            })
+    fn directory_syncs(&self) -> Option<TraceDifference> {
+        let sides = self.sides.map(|side| {
+            let syncing = side.classes.iter().filter(|(class, _)| class.syncs());
+            syncing.map(|(_, figures)| figures).collect::<Vec<_>>()
+        });
+        // An import does not know what is a directory.
+        if sides.iter().any(|side| !side.is_empty() && side.iter().all(|figures| figures.of_known_type == 0)) {
+            return None;
+        }
+        let syncs: [u64; 2] = [0, 1].map(|n| sides[n].iter().map(|figures| figures.on_directories).sum());
+        let text = match syncs {
+            [0, 0] => return None,
+            [0, n] => format!("B syncs directories ({}), A does not", count(n, "call")),
+            [n, 0] => format!("A syncs directories ({}), B does not", count(n, "call")),
+            [a, b] if self.differs(syncs) => {
+                format!("B syncs directories {} times, A {}", grouped(b), grouped(a))
+            }
+            _ => return None,
         };
-        self.telling().into_iter().filter_map(differs).collect()
+        let [a, b] = [0, 1].map(|n| syncs[n] as f64 / self.sides[n].calls().max(1) as f64);
+        Some((Importance::Syncs, (a - b).abs(), text))
     }
 
-    fn threads(&self) -> Vec<String> {
+    fn threads(&self) -> Option<TraceDifference> {
         let [a, b] = self.sides.map(|side| side.working_threads() as u64);
         let text = || format!("B has {} that make calls, A {}", count(b, "thread"), grouped(a));
-        (a != b).then(text).into_iter().collect()
+        (a != b).then(|| (Importance::Threads, 0.0, text()))
     }
 
-    /// The comparison for people.
-    pub fn sheet(&self, names: [&str; 2]) -> Sheet {
-        let [a, b] = self.sides;
-        let pairs = [a, b].into_iter().zip(names).zip(["A", "B"]).map(|((side, name), letter)| {
-            let calls = format!("{}: {} in {}", name, count(side.calls(), "call"), duration::seconds(side.seconds()));
-            (letter.to_owned(), calls)
-        });
-        let headings =
-            ["class", "calls A", "B", "share A", "B", "a second A", "B", "p50 A", "B", "p99 A", "B", "size A", "B"];
-        let mut table = SheetTable::new("Calls by class", headings);
-        let mut classes: Vec<CallClass> = a.classes.keys().chain(b.classes.keys()).copied().collect();
-        classes.sort_by_key(|class| {
-            (std::cmp::Reverse(self.figures(*class).iter().map(|f| f.calls).sum::<u64>()), *class)
-        });
-        classes.dedup();
-        for class in classes {
-            let figures = self.figures(class);
-            let both = |text: &dyn Fn(usize) -> String| [text(0), text(1)];
-            let known = |n: Option<u64>, text: &dyn Fn(u64) -> String| n.map_or_else(|| "-".to_owned(), text);
-            let latency = |ns: u64| duration::latency(ns as f64);
-            let mut row = vec![class.name().to_owned()];
-            row.extend(both(&|n| grouped(figures[n].calls)));
-            row.extend(both(&|n| format!("{} %", fixed(self.sides[n].share(class) * 100.0, 1))));
-            row.extend(both(&|n| fixed(figures[n].calls as f64 / self.sides[n].seconds().max(1e-9), 1)));
-            row.extend(both(&|n| known(figures[n].durations.quantile(0.5), &latency)));
-            row.extend(both(&|n| known(figures[n].durations.quantile(0.99), &latency)));
-            row.extend(both(&|n| known(figures[n].sizes.quantile(0.5), &size::format)));
-            table.rows.push(row);
-        }
-        let result = match self.differences.first() {
-            Some(first) => format!("{first}."),
-            None => "The programs do the same.".to_owned(),
-        };
-        let mut blocks = vec![SheetBlock::Facts { pairs: pairs.collect(), is_wrapped: true }, SheetBlock::Table(table)];
-        if self.differences.len() > 1 {
-            let items = self.differences[1..].iter().map(|text| (text.clone(), String::new())).collect();
-            blocks.push(SheetBlock::Warnings { label: NoteLabel::Note, items });
-        }
-        for (side, letter) in [(a, "A"), (b, "B")] {
-            if !side.is_complete() {
-                let items =
-                    vec![(format!("{letter} is incomplete: it lacks {}", side.missing().join(", ")), String::new())];
-                blocks.push(SheetBlock::Warnings { label: NoteLabel::Warning, items });
-            }
-        }
-        Sheet { title: "Traces".to_owned(), answer: Answer { result, ..Answer::default() }, blocks, ..Sheet::default() }
-    }
-
-    /// The comparison for programs.
-    pub fn document(&self) -> TraceComparisonDocument<'_> {
-        let row = |(class, name, _): &(CallClass, &'static str, &str)| {
-            let shares = self.sides.map(|side| side.share(*class));
-            let calls = self.figures(*class).map(|figures| figures.calls);
-            (calls != [0, 0]).then_some((*name, ComparedClass { calls, shares }))
-        };
-        TraceComparisonDocument {
-            schema: "wmlrun.trace-comparison/1",
-            differences: &self.differences,
-            calls: self.sides.map(TraceSummary::calls),
-            seconds: self.sides.map(TraceSummary::seconds),
-            threads: self.sides.map(TraceSummary::working_threads),
-            classes: CALL_CLASSES.iter().filter_map(row).collect(),
-        }
+    /// How much more work one side did, as a sentence.
+    pub(crate) fn work_sentence(&self) -> Option<String> {
+        let work = self.work.filter(|work| !is_same(*work))?;
+        let (more, less, factor) = if work > 1.0 { ("B", "A", work) } else { ("A", "B", 1.0 / work) };
+        let factor = fixed(factor, 1);
+        Some(format!(
+            "{more} did {factor} times the work of {less}: most classes have {factor} times the calls. Only what departs from \
+            that is called different."
+        ))
     }
 }
 
-/// The output of `wmlrun compare` of traces as JSON. Pairs are A and B.
-#[derive(Debug, Serialize)]
-pub struct TraceComparisonDocument<'c> {
-    schema: &'static str,
-    differences: &'c [String],
-    calls: [u64; 2],
-    seconds: [f64; 2],
-    threads: [usize; 2],
-    classes: BTreeMap<&'static str, ComparedClass>,
-}
-
-#[derive(Debug, Serialize)]
-struct ComparedClass {
-    calls: [u64; 2],
-    shares: [f64; 2],
+fn named_calls(n: u64, class: CallClass) -> String {
+    count(n, &format!("{} call", class.name()))
 }
 
 #[cfg(test)]
@@ -291,12 +267,12 @@ mod tests {
     #[test]
     fn each_planted_change_is_named_and_none_without_one() {
         let changes: [(Version, &str); 6] = [
-            (Version { syncs: 2, ..OLD }, "times the calls of class fsync"),
-            (Version { size: 8192, ..OLD }, "calls of class write move 8.0 KiB in B and 4.0 KiB in A"),
-            (Version { looks: false, ..OLD }, "of class stat, B none"),
+            (Version { syncs: 2, ..OLD }, "B makes 2,800 fsync calls ("),
+            (Version { size: 8192, ..OLD }, "write calls move 8 KiB in B, 4 KiB in A (median)"),
+            (Version { looks: false, ..OLD }, "A makes 1,000 stat calls, B none"),
             (Version { threads: 4, ..OLD }, "B has 4 threads that make calls, A 3"),
             (Version { syncs_directory: true, ..OLD }, "B syncs directories"),
-            (Version { syncs: 0, ..OLD }, "of class fsync, B none"),
+            (Version { syncs: 0, ..OLD }, "A makes 1,000 fsync calls, B none"),
         ];
         for seed in 1..=4 {
             // B runs for another time than A.
@@ -309,5 +285,46 @@ mod tests {
                 assert!(found.first().is_some_and(|first| first.contains(text)), "{text}: {found:?}");
             }
         }
+    }
+
+    /// A trace of so many calls of each kind.
+    fn counted(calls: &[(&str, u64)]) -> TraceSummary {
+        let mut summary = TraceSummary::default();
+        for (name, count) in calls {
+            let kind = KindId::named(name).unwrap_or_default();
+            let call = TracedCall { kind, duration: 1000, mode: Some(libc::S_IFREG), ..TracedCall::default() };
+            (0..*count).for_each(|_| summary.add(&call));
+        }
+        summary
+    }
+
+    #[test]
+    fn syncs_come_first_although_others_change_more() {
+        // sqlite by a journal, and by a log.
+        let a = counted(&[
+            ("pwrite64", 5000),
+            ("fcntl_lock", 2400),
+            ("pread64", 1200),
+            ("fdatasync", 804),
+            ("unlink", 201),
+        ]);
+        let b =
+            counted(&[("pwrite64", 1000), ("fcntl_lock", 1900), ("pread64", 1000), ("fdatasync", 209), ("mmap", 3)]);
+        let found = TraceComparison::of(&a, &b);
+        let expected = [
+            "B makes 209 fdatasync calls, A 804",
+            "B makes 1,000 write calls, A 5,000",
+            "B makes 1,900 lock calls, A 2,400",
+            "B makes 1,000 read calls, A 1,200",
+            "A makes 201 unlink calls, B none",
+        ];
+        assert_eq!((found.differences, found.work), (expected.map(str::to_owned).to_vec(), None));
+    }
+
+    #[test]
+    fn a_single_sync_is_told_where_all_else_is_the_same() {
+        let a = counted(&[("read", 40), ("write", 40), ("fsync", 1)]);
+        let b = counted(&[("read", 40), ("write", 40), ("fsync", 2)]);
+        assert_eq!(TraceComparison::of(&a, &b).differences, ["B makes 2 fsync calls, A 1"]);
     }
 }

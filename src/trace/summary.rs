@@ -1,56 +1,16 @@
-//! What a trace says: a row for each class of calls, and what is told of the whole.
+//! A trace in figures: those of each class of calls, of the files that are used most, and of the whole.
 
 use super::call::{TraceEvent, TracedCall};
 use super::format::{TraceEnd, TraceError, TraceHeader};
-use super::kind::{CALL_CLASSES, CallClass};
+use super::kind::CallClass;
+use super::paths::PathId;
 use super::reader::TraceReader;
-use serde::Serialize;
+use super::spread::Spread;
+use super::used_files::{FileFigures, UsedFiles};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
-use wml_sheet::{Answer, Sheet, SheetBlock, SheetTable};
-use wml_text::count::{count, fixed, grouped};
-use wml_text::{duration, printable, size};
-
-/// Counts of numbers by their size: each power of two in 16 parts.
-#[derive(Clone, Debug, Default)]
-pub struct Spread {
-    counts: Vec<u64>,
-    total: u64,
-}
-
-impl Spread {
-    fn part(n: u64) -> usize {
-        let power = 63 - (n | 1).leading_zeros() as usize;
-        if power < 4 { n as usize } else { (power - 3) * 16 + (n >> (power - 4)) as usize % 16 }
-    }
-
-    /// The lowest number of a part.
-    fn lowest(part: usize) -> u64 {
-        if part < 16 { part as u64 } else { (16 + part as u64 % 16) << (part / 16 - 1) }
-    }
-
-    pub fn add(&mut self, n: u64) {
-        let part = Self::part(n);
-        if self.counts.len() <= part {
-            self.counts.resize(part + 1, 0);
-        }
-        self.counts[part] += 1;
-        self.total += 1;
-    }
-
-    /// The number that this share of them does not exceed, to a sixteenth. `None` without any.
-    pub fn quantile(&self, share: f64) -> Option<u64> {
-        let rank = ((self.total as f64 * share).ceil() as u64).clamp(1, self.total.max(1));
-        let mut before = 0;
-        self.counts
-            .iter()
-            .position(|n| {
-                before += n;
-                before >= rank
-            })
-            .map(Self::lowest)
-    }
-}
+use wml_text::count::count;
+use wml_text::printable;
 
 /// The calls of a class.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +29,24 @@ pub struct ClassFigures {
     pub on_directories: u64,
 }
 
+/// Paths, a bit each.
+#[derive(Debug, Default)]
+struct PathSet(Vec<u64>);
+
+impl PathSet {
+    fn add(&mut self, path: PathId) {
+        let (at, bit) = (path.0 as usize / 64, path.0 % 64);
+        if self.0.len() <= at {
+            self.0.resize(at + 1, 0);
+        }
+        self.0[at] |= 1 << bit;
+    }
+
+    fn len(&self) -> u64 {
+        self.0.iter().map(|bits| u64::from(bits.count_ones())).sum()
+    }
+}
+
 /// A trace in figures.
 #[derive(Clone, Debug, Default)]
 pub struct TraceSummary {
@@ -80,8 +58,12 @@ pub struct TraceSummary {
     /// The threads that made calls, each with how many.
     pub threads: BTreeMap<u32, u64>,
     pub processes: BTreeSet<u32>,
-    /// Names of files and directories, also of those that are only looked for.
+    /// Names in the trace, also those of directories above the files, and of the tree at the beginning.
     pub names: u64,
+    /// Paths that calls are on, also those that are only looked for.
+    pub paths: u64,
+    /// The files that are used most, by their paths; one that ends with `/` is all below a directory.
+    pub files: Vec<(String, FileFigures)>,
     /// From the first event to the end of the last, in nanoseconds.
     pub span: u64,
     pub waits: u64,
@@ -96,12 +78,15 @@ impl TraceSummary {
         let mut reader = TraceReader::new(input)?;
         let mut summary = Self { header: reader.header().clone(), ..Self::default() };
         let (mut first, mut last) = (u64::MAX, 0);
-        reader.for_each(|event, _| {
+        let (mut files, mut used) = (UsedFiles::default(), PathSet::default());
+        reader.for_each(|event, paths| {
             last = last.max(event.time());
             match event {
                 TraceEvent::Call(call) => {
                     first = first.min(call.start);
                     summary.add(call);
+                    files.add(call, paths);
+                    [call.path, call.second_path].into_iter().flatten().for_each(|path| used.add(path));
                 }
                 TraceEvent::Wait(wait) => {
                     first = first.min(wait.start);
@@ -113,6 +98,7 @@ impl TraceSummary {
         })?;
         summary.span = last.saturating_sub(first);
         summary.names = reader.paths().len() as u64 - 2;
+        (summary.paths, summary.files) = (used.len(), files.most_used(reader.paths()));
         (summary.end, summary.cut_short) = (reader.end().cloned(), reader.cut_short());
         Ok(summary)
     }
@@ -147,6 +133,22 @@ impl TraceSummary {
     pub fn working_threads(&self) -> usize {
         let calls = self.calls();
         self.threads.values().filter(|n| *n * 1000 >= calls).count()
+    }
+
+    /// The time in all calls together, in nanoseconds.
+    pub fn time(&self) -> u64 {
+        self.classes.values().fold(0, |sum, figures| sum.saturating_add(figures.time))
+    }
+
+    /// The share of that time, of 1.
+    pub fn time_share(&self, class: CallClass) -> f64 {
+        let time = self.classes.get(&class).map_or(0, |figures| figures.time);
+        time as f64 / self.time().max(1) as f64
+    }
+
+    /// The recorder as people call it.
+    pub fn recorder(&self) -> &str {
+        if self.header.recorder == "ebpf" { "eBPF" } else { &self.header.recorder }
     }
 
     pub fn seconds(&self) -> f64 {
@@ -184,177 +186,5 @@ impl TraceSummary {
     pub fn share(&self, class: CallClass) -> f64 {
         let calls = self.classes.get(&class).map_or(0, |figures| figures.calls);
         calls as f64 / self.calls().max(1) as f64
-    }
-
-    /// The trace for people.
-    pub fn sheet(&self, name: &str) -> Sheet {
-        let command: Vec<_> = self.header.command.iter().map(|word| printable::line(word)).collect();
-        let (calls, seconds) = (self.calls(), self.seconds());
-        let rate = if seconds > 0.0 { calls as f64 / seconds } else { 0.0 };
-        let mut facts = vec![
-            (
-                "calls".to_owned(),
-                format!("{} in {}, {} a second", grouped(calls), duration::seconds(seconds), grouped(rate as u64)),
-            ),
-            (
-                "made by".to_owned(),
-                format!("{} of {}", count(self.threads.len() as u64, "thread"), count_processes(self.processes.len())),
-            ),
-            ("names".to_owned(), grouped(self.names)),
-            (
-                "recorded".to_owned(),
-                format!("by {}, on {}", printable::line(&self.header.recorder), printable::line(&self.header.kernel)),
-            ),
-        ];
-        if !command.is_empty() {
-            facts.insert(0, ("command".to_owned(), command.join(" ")));
-        }
-        if let Some((runnable, blocked)) = self.between {
-            let seconds = |ns: u64| span(ns as f64 / 1e9);
-            facts.push((
-                "between calls".to_owned(),
-                format!("{} blocked, {} ready without a processor", seconds(blocked), seconds(runnable)),
-            ));
-        }
-        if let Some(end) = self.end.as_ref().filter(|end| !end.left_out.is_empty()) {
-            let left_out = end.left_out.iter().map(|(why, n)| format!("{} {}", grouped(*n), printable::line(why)));
-            facts.push(("left out".to_owned(), left_out.collect::<Vec<_>>().join(", ")));
-        }
-        if let Some(end) = self.end.as_ref().filter(|end| !end.not_seen.is_empty()) {
-            let not_seen: Vec<_> = end.not_seen.iter().map(|what| printable::line(what)).collect();
-            facts.push(("not seen".to_owned(), not_seen.join(", ")));
-        }
-        let headings = ["class", "calls", "share", "a second", "errors", "p50", "p99", "bytes", "size p50", "size p99"];
-        let mut table = SheetTable::new("Calls by class", headings);
-        let known = |n: Option<u64>, text: fn(u64) -> String| n.map_or_else(|| "-".to_owned(), text);
-        let latency = |ns: u64| duration::latency(ns as f64);
-        let mut rows: Vec<(CallClass, &ClassFigures)> =
-            self.classes.iter().map(|(class, figures)| (*class, figures)).collect();
-        rows.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.calls));
-        for (class, figures) in rows {
-            let moves = class.moves_data();
-            table.rows.push(vec![
-                class.name().to_owned(),
-                grouped(figures.calls),
-                format!("{} %", fixed(self.share(class) * 100.0, 1)),
-                if seconds > 0.0 { fixed(figures.calls as f64 / seconds, 1) } else { "-".to_owned() },
-                grouped(figures.errors),
-                known(figures.durations.quantile(0.5), latency),
-                known(figures.durations.quantile(0.99), latency),
-                if moves { size::format(figures.bytes) } else { "-".to_owned() },
-                known(figures.sizes.quantile(0.5), size::format),
-                known(figures.sizes.quantile(0.99), size::format),
-            ]);
-        }
-        let missing = self.missing();
-        let mut blocks = vec![SheetBlock::Facts { pairs: facts, is_wrapped: true }, SheetBlock::Table(table)];
-        if !missing.is_empty() {
-            let items = vec![(format!("the trace is incomplete: it lacks {}", missing.join(", ")), String::new())];
-            blocks.push(SheetBlock::Warnings { label: wml_sheet::NoteLabel::Warning, items });
-        }
-        Sheet { title: name.to_owned(), answer: Answer::default(), blocks, ..Sheet::default() }
-    }
-
-    /// The trace for programs.
-    pub fn document(&self) -> TraceDocument<'_> {
-        let classes = CALL_CLASSES.iter().filter_map(|(class, name, _)| {
-            let figures = self.classes.get(class)?;
-            let row = ClassRow {
-                calls: figures.calls,
-                share: self.share(*class),
-                errors: figures.errors,
-                seconds: figures.time as f64 / 1e9,
-                p50_ns: figures.durations.quantile(0.5),
-                p99_ns: figures.durations.quantile(0.99),
-                bytes: class.moves_data().then_some(figures.bytes),
-                size_p50: figures.sizes.quantile(0.5),
-                size_p99: figures.sizes.quantile(0.99),
-                on_directories: figures.on_directories,
-            };
-            Some((*name, row))
-        });
-        TraceDocument {
-            schema: "wmlrun.trace/1",
-            recorder: &self.header.recorder,
-            command: &self.header.command,
-            kernel: &self.header.kernel,
-            calls: self.calls(),
-            seconds: self.seconds(),
-            threads: self.threads.len(),
-            processes: self.processes.len(),
-            names: self.names,
-            is_complete: self.is_complete(),
-            cut_short: self.cut_short,
-            waits: self.waits,
-            waited_seconds: self.waited as f64 / 1e9,
-            runnable_seconds: self.between.map(|(runnable, _)| runnable as f64 / 1e9),
-            blocked_seconds: self.between.map(|(_, blocked)| blocked as f64 / 1e9),
-            end: self.end.as_ref(),
-            classes: classes.collect(),
-        }
-    }
-}
-
-fn span(seconds: f64) -> String {
-    if seconds < 1.0 { duration::latency(seconds * 1e9) } else { duration::seconds(seconds) }
-}
-
-fn count_processes(n: usize) -> String {
-    if n == 1 { "1 process".to_owned() } else { format!("{} processes", grouped(n as u64)) }
-}
-
-/// The output of `wmlrun trace show --json`.
-#[derive(Debug, Serialize)]
-pub struct TraceDocument<'a> {
-    schema: &'static str,
-    recorder: &'a str,
-    command: &'a [String],
-    kernel: &'a str,
-    calls: u64,
-    seconds: f64,
-    threads: usize,
-    processes: usize,
-    names: u64,
-    is_complete: bool,
-    cut_short: Option<u64>,
-    waits: u64,
-    waited_seconds: f64,
-    runnable_seconds: Option<f64>,
-    blocked_seconds: Option<f64>,
-    end: Option<&'a TraceEnd>,
-    classes: BTreeMap<&'static str, ClassRow>,
-}
-
-#[derive(Debug, Serialize)]
-struct ClassRow {
-    calls: u64,
-    share: f64,
-    errors: u64,
-    seconds: f64,
-    p50_ns: Option<u64>,
-    p99_ns: Option<u64>,
-    bytes: Option<u64>,
-    size_p50: Option<u64>,
-    size_p99: Option<u64>,
-    on_directories: u64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_are_right_to_a_sixteenth() {
-        let mut spread = Spread::default();
-        assert_eq!(spread.quantile(0.5), None);
-        (1..=1000u64).for_each(|n| spread.add(n * 1000));
-        for (share, value) in [(0.0, 1000), (0.5, 500_000), (0.99, 990_000), (1.0, 1_000_000)] {
-            let found = spread.quantile(share).unwrap_or(0);
-            assert!(found <= value && value - found <= value / 16, "{share}: {found}");
-        }
-        for n in [0, 1, 15, 16, 17, 31, 32, 1 << 40, u64::MAX] {
-            let lowest = Spread::lowest(Spread::part(n));
-            assert!(lowest <= n && n - lowest <= n / 16, "{n}: {lowest}");
-        }
     }
 }

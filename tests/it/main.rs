@@ -145,6 +145,7 @@ mod sums;
 mod syntax;
 mod terminal;
 mod tidy;
+mod traces;
 mod transactions;
 mod variables;
 mod vectors_14;

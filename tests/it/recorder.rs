@@ -262,7 +262,7 @@ fn traces_are_imported_from_strace_and_compared() {
     };
     let (a, b) = (import("a", &format!("{text}{write}")), import("b", &format!("{text}{write}{sync}")));
     let output = Wml::new().args(["compare"]).args([&a, &b]).run().exits(0);
-    assert!(output.stdout.contains("B makes 10 calls of class fsync, A none"), "{}", output.stdout);
+    assert!(output.stdout.contains("B makes 10 fsync calls, A none."), "{}", output.stdout);
     let json = Wml::new().args(["compare", "--format", "json"]).args([&a, &b]).run().exits(0).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["classes"]["fsync"]["calls"], serde_json::json!([0, 10]));
