@@ -71,7 +71,9 @@ fn escaped(text: &str) -> String {
             '<' => shown += "\\textless{}",
             '>' => shown += "\\textgreater{}",
             '|' => shown += "\\textbar{}",
-            '"' => shown += "\\textquotedbl{}",
+            // The quotation mark of the default fonts is curved.
+            '"' => shown += "{\\ttfamily\\char34}",
+            '−' => shown += "$-$",
             '±' => shown += "$\\pm$",
             '×' => shown += "$\\times$",
             '→' => shown += "$\\to$",

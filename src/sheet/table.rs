@@ -4,6 +4,7 @@ use super::SheetBlock;
 use serde::Serialize;
 use wml_text::printable;
 use wml_text::table::{Align, Table};
+use wml_text::wrap::WIDTH;
 
 /// Where a column or a table is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,6 +196,13 @@ impl SheetTable {
         let mut table = Table::new(columns.iter().map(|column| (column.heading.as_str(), column.align)));
         rows.into_iter().for_each(|row| _ = table.row(row));
         Some(table)
+    }
+
+    /// True if text has room for its columns. The last one may be wider than its heading.
+    pub fn fits(&self) -> bool {
+        let Some(found) = self.lines(Media::TEXT) else { return true };
+        let text = if self.is_compact { found.render_compact(WIDTH) } else { found.render() };
+        text.lines().next().is_none_or(|headings| headings.chars().count() <= WIDTH)
     }
 
     /// The table with the columns of a page, and the lines below it.

@@ -42,6 +42,42 @@ fn text_has_the_result_last_and_fits_its_columns() {
     assert_eq!(text::write(&sheet()), expected);
 }
 
+/// Headings are broken first; of too many columns each is a line.
+#[test]
+fn a_table_of_any_columns_fits_into_the_terminal() {
+    let shown = |sides: usize, width: usize| {
+        let names: Vec<String> = (0..sides).map(|n| format!("fs{n:0width$}")).collect();
+        let numbers = names.iter().map(|name| SheetColumn::numbers(name));
+        let last = [SheetColumn::words("best"), SheetColumn::numbers("factor")];
+        let columns = [SheetColumn::words("test")].into_iter().chain(numbers).chain(last);
+        let mut table = SheetTable::of("Table", columns);
+        table.row(
+            ["read".to_owned()]
+                .into_iter()
+                .chain((0..sides).map(|n| n.to_string()))
+                .chain([names[0].clone(), "2.00".to_owned()]),
+        );
+        let text = text::table(&table).unwrap();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let squeezed: String = text.split_whitespace().collect();
+        assert!((0..sides).all(|n| squeezed.contains(&n.to_string())), "{text}");
+        text
+    };
+    for sides in 1..12 {
+        shown(sides, 38);
+    }
+    let lines = |text: String| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let two = [
+        "test  fs0000000000  fs0000000001  best          factor",
+        "read             0             1  fs0000000000    2.00",
+    ];
+    assert_eq!(lines(shown(2, 10)), two);
+    assert_eq!(lines(shown(5, 14)).len(), 4);
+    let many = lines(shown(9, 10));
+    assert_eq!(many[..3], ["test", "read  fs0000000000             0", "      fs0000000001             1"]);
+    assert_eq!(many[10..], ["      best          fs0000000000", "      factor                2.00"]);
+}
+
 /// A green banner would promise what the sentence takes back.
 #[test]
 fn what_must_not_be_used_does_not_look_good() {
@@ -77,12 +113,12 @@ fn latex_has_the_tables_and_the_sentences_as_comments() {
 /// Each special character of LaTeX in a name, and what would be one with its neighbour.
 #[test]
 fn latex_shows_special_characters_as_they_are() {
-    let mut table = SheetTable::new("100 % of $x_1 & #2", ["~^\\{}", "±×→≤≥µ"]);
+    let mut table = SheetTable::new("100 % of $x_1 & #2", ["~^\\{}", "−±×→≤≥µ"]);
     table.row(["[-1, 2]", "--set `a|b`=<\"*'>"].map(str::to_owned));
     let shown = latex::table(&table).unwrap();
     let rows = "\\textasciitilde{}\\textasciicircum{}\\textbackslash{}\\{\\} & \
-        $\\pm$$\\times$$\\to$$\\le$$\\ge$\\textmu{} \\\\\n\\midrule\n{[}-1, 2{]} & -{}-set \
-        \\textasciigrave{}a\\textbar{}b\\textasciigrave{}=\\textless{}\\textquotedbl{}{*}'\\textgreater{} \\\\\n";
+        $-$$\\pm$$\\times$$\\to$$\\le$$\\ge$\\textmu{} \\\\\n\\midrule\n{[}-1, 2{]} & -{}-set \
+        \\textasciigrave{}a\\textbar{}b\\textasciigrave{}=\\textless{}{\\ttfamily\\char34}{*}'\\textgreater{} \\\\\n";
     assert!(shown.contains("\\caption{100 \\% of \\$x\\_1 \\& \\#2}\n") && shown.contains(rows), "{shown}");
 }
 

@@ -60,12 +60,34 @@ pub fn table(table: &SheetTable) -> Option<String> {
         let found = of.lines(Media::TEXT)?;
         Some(if of.is_compact { found.render_compact(WIDTH) } else { found.render() })
     };
-    let mut text = render(table)?;
     // The headings are as wide as the columns of figures.
-    let is_wide = text.lines().next().is_some_and(|headings| headings.chars().count() > WIDTH);
-    if let Some(narrow) = table.narrow.as_ref().filter(|_| is_wide) {
-        text = render(narrow)?;
+    let is_wide = |text: &str| text.lines().next().is_some_and(|headings| headings.chars().count() > WIDTH);
+    let (mut shown, mut text) = (table, render(table)?);
+    if let Some(narrow) = table.narrow.as_ref().filter(|_| is_wide(&text)) {
+        (shown, text) = (narrow, render(narrow)?);
+    }
+    if is_wide(&text) {
+        let fitted = shown.lines(Media::TEXT)?.render_fitted(Some(WIDTH));
+        let has_room = fitted.lines().all(|line| line.chars().count() <= WIDTH);
+        text = if has_room { fitted } else { unfolded(shown)?.render_fitted(Some(WIDTH)) };
     }
     let title = if table.title.is_empty() { String::new() } else { line(&table.title) + "\n" };
     Some(table.below.iter().fold(title + &text, |text, below| text + &line(below)))
+}
+
+/// A table with too many columns for a terminal: a line for each cell, beside the words at the beginning of its row.
+fn unfolded(table: &SheetTable) -> Option<Table> {
+    let (columns, rows) = table.cells(Media::TEXT)?;
+    let words = columns.iter().take_while(|column| column.align == Align::Left).count();
+    let keys = if words == columns.len() { 1 } else { words.max(1) };
+    let headings = columns.iter().take(keys).map(|column| (column.heading.as_str(), Align::Left));
+    let mut found = Table::new(headings.chain([("", Align::Left), ("", Align::Right)]));
+    for mut row in rows {
+        for (column, cell) in columns.iter().zip(row.clone()).skip(keys).filter(|(_, cell)| !cell.is_empty()) {
+            // They are in the first of the lines.
+            let first = row.iter_mut().take(keys).map(std::mem::take);
+            found.row(first.chain([column.heading.clone(), cell]));
+        }
+    }
+    Some(found)
 }

@@ -111,7 +111,7 @@ impl Table {
     }
 
     /// Returns the table as text for a terminal of this width, if it is known: where it would be wider, the widest columns
-    /// become narrower, and their cells continue on further lines.
+    /// become narrower, and their cells continue on further lines. Of columns of numbers only the headings do.
     pub fn render_fitted(&self, columns: Option<usize>) -> String {
         const LEAST: usize = 10;
         let mut widths = self.widths();
@@ -119,8 +119,12 @@ impl Table {
         if total(&widths, "  ") <= most {
             return self.lines(&widths, "  ");
         }
+        let least: Vec<usize> = (0..widths.len())
+            .map(|i| if self.columns[i].1 == Align::Right { self.cells_width(i).max(LEAST) } else { LEAST })
+            .collect();
         while total(&widths, " ") > most {
-            let Some(widest) = widths.iter_mut().max().filter(|width| **width > LEAST) else { break };
+            let breakable = widths.iter_mut().zip(&least).filter(|(width, least)| **width > **least);
+            let Some((widest, _)) = breakable.max_by_key(|(width, _)| **width) else { break };
             *widest -= 1;
         }
         let broken = |cells: &[String]| -> Vec<Vec<String>> {
@@ -143,17 +147,16 @@ impl Table {
 
     /// Returns the width of each column.
     fn widths(&self) -> Vec<usize> {
-        self.columns
-            .iter()
-            .enumerate()
-            .map(|(i, (name, _))| {
-                let cells = self.rows.iter().filter_map(|row| match row {
-                    Row::Cells(cells) => cells.get(i).map(|cell| width(cell)),
-                    Row::Rule => None,
-                });
-                cells.chain([width(name)]).max().unwrap_or(0)
-            })
-            .collect()
+        self.columns.iter().enumerate().map(|(i, (name, _))| self.cells_width(i).max(width(name))).collect()
+    }
+
+    /// Returns the width of the widest cell of a column.
+    fn cells_width(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| match row {
+            Row::Cells(cells) => cells.get(column).map(|cell| width(cell)),
+            Row::Rule => None,
+        });
+        cells.max().unwrap_or(0)
     }
 
     /// Returns all lines, with a gap between the columns.
@@ -237,6 +240,12 @@ mod tests {
                       $sizes one two three   7\n       four\n";
         assert_eq!(table.render_fitted(Some(24)), expect);
         assert_eq!(table.render_fitted(None), table.render());
+        let mut table = Table::new([("test", Align::Left), ("a heading of words", Align::Right)]);
+        table.row(["a long name", "1,000,000,000,000"]);
+        assert_eq!(
+            table.render_fitted(Some(29)),
+            "test             a heading of\n                        words\na long name 1,000,000,000,000\n"
+        );
     }
 
     #[test]
