@@ -5,6 +5,7 @@
 
 use super::numbers::{dash, figure};
 use super::{CellMetric, Factorial, FactorialCell};
+use crate::import;
 use crate::sheet::{SheetColumn, SheetTable};
 
 /// Name and text of all shipped figures, by name.
@@ -22,11 +23,9 @@ pub struct Published {
 impl Published {
     /// Reads a table. The error says what is wrong with the text.
     pub fn read(text: &str) -> Result<Self, String> {
-        let (comments, lines): (Vec<&str>, Vec<&str>) =
-            text.lines().filter(|line| !line.trim().is_empty()).partition(|line| line.starts_with('#'));
-        let title = comments.first().map_or("published figures", |line| line.trim_start_matches(['#', ' ']));
-        let cells = |line: &&str| line.split(',').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
-        let mut rows: Vec<Vec<String>> = lines.iter().map(cells).collect();
+        let comment = text.lines().find(|line| line.starts_with('#'));
+        let title = comment.map_or("published figures", |line| line.trim_start_matches(['#', ' ']));
+        let mut rows = import::table_rows(text)?;
         if rows.len() < 2 {
             return Err("it has no line below the headings".to_owned());
         }

@@ -207,13 +207,6 @@ pub struct FactorialCell {
     pub space_after: Option<f64>,
 }
 
-impl FactorLevels {
-    /// The width of its column.
-    pub(super) fn widest(&self) -> usize {
-        self.levels.iter().chain([&self.name]).map(|text| text.chars().count()).max().unwrap_or(0)
-    }
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CellMetric {
     /// The name of the metric.

@@ -7,12 +7,11 @@ use super::phrases::ended;
 use super::repeats_sheet::state_name;
 use super::repeats_sheet::tone;
 use super::sweep_sheet::{curves_beside, wide_peak};
-use super::{Caution, CellMetric, FactorLevels, Factorial, FactorialCell, LevelTests, Pivot, Variation, cautions};
+use super::{Caution, CellMetric, Factorial, FactorialCell, LevelTests, Pivot, Variation, cautions};
 use crate::analysis::{PrecisionRule, RepeatState};
 use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Usability};
 use crate::util::count::{count, grouped};
 use crate::util::size;
-use crate::util::wrap::WIDTH;
 
 /// Whether any cell has an interval, for which it needs at least two runs.
 fn has_intervals(result: &Factorial) -> bool {
@@ -127,36 +126,41 @@ fn cells_by_metric(result: &Factorial) -> SheetTable {
 /// The cells as tables of text with some of the metrics each, if one with all of them is wider than a terminal and no
 /// metric has an interval: a line for each cell.
 fn cells_in_parts(result: &Factorial) -> Vec<SheetTable> {
-    let first: usize = result.factors.iter().map(FactorLevels::widest).sum();
-    let mut parts: Vec<Vec<usize>> = Vec::new();
-    let mut width = WIDTH;
-    for (n, metric) in result.metrics.iter().enumerate() {
-        width += metric.len() + 2;
-        if width > WIDTH {
-            width = first + metric.len() + 2;
-            parts.push(Vec::new());
-        }
-        parts.last_mut().into_iter().for_each(|part| part.push(n));
-    }
-    if parts.len() < 2 || has_intervals(result) || result.has_own_metrics() {
+    if result.metrics.len() < 2 || has_intervals(result) || result.has_own_metrics() || cells(result).fits() {
         return Vec::new();
     }
-    let part = |(at, of): (usize, &Vec<usize>)| {
+    // The last columns are what follows the metrics.
+    let part = |of: &[usize], has_last: bool| {
         let numbers = of.iter().map(|n| SheetColumn::numbers(&result.metrics[*n]));
-        let last = if at + 1 == parts.len() { last_columns(result) } else { Vec::new() };
+        let last = if has_last { last_columns(result) } else { Vec::new() };
         let columns = factor_columns(result).into_iter().chain(numbers).chain(last);
-        let mut table = SheetTable { is_compact: true, media: Media::TEXT, ..SheetTable::of("Cells", columns) };
+        let mut table = SheetTable { media: Media::TEXT, ..SheetTable::of("Cells", columns) };
         for cell in &result.cells {
             let value = |n: &usize| {
                 let metric = &cell.metrics[*n];
                 metric.estimate.map_or_else(dash, |estimate| figure(&metric.metric, estimate.value))
             };
-            let last = if at + 1 == parts.len() { last_cells(result, cell) } else { Vec::new() };
+            let last = if has_last { last_cells(result, cell) } else { Vec::new() };
             table.row(factor_cells(cell).into_iter().chain(of.iter().map(value)).chain(last));
         }
         table
     };
-    parts.iter().enumerate().map(part).collect()
+    let mut parts: Vec<Vec<usize>> = vec![Vec::new()];
+    for n in 0..result.metrics.len() {
+        let Some(last) = parts.last_mut() else { break };
+        last.push(n);
+        if last.len() > 1 && !part(last, false).fits() {
+            last.pop();
+            parts.push(vec![n]);
+        }
+    }
+    if parts.last().is_some_and(|of| !part(of, true).fits()) {
+        parts.push(Vec::new());
+    }
+    let last = parts.len() - 1;
+    let parts: Vec<SheetTable> = parts.iter().enumerate().map(|(n, of)| part(of, n == last)).collect();
+    // Names of levels may take all of the room.
+    if parts.iter().all(SheetTable::fits) { parts } else { Vec::new() }
 }
 
 /// The runs and the cells, and how many failed.
@@ -170,6 +174,13 @@ fn about(result: &Factorial) -> String {
         _ => count(runs, "run"),
     };
     format!("{runs} in {cells}{failed}{}", ended(&result.validity.ended_by))
+}
+
+/// A finding as a sentence of its own. The name of a level stays as it is.
+fn sentence(text: &str) -> String {
+    let words = [("the ", "The "), ("of ", "Of ")];
+    let found = words.iter().find_map(|(word, first)| Some(format!("{first}{}.", text.strip_prefix(word)?)));
+    found.unwrap_or_else(|| format!("{text}."))
 }
 
 /// What the factors change, and whether this may be used.
@@ -197,7 +208,7 @@ fn answer(result: &Factorial) -> Answer {
     Answer {
         about,
         result: found,
-        details: result.findings.iter().skip(1).map(|found| format!("{}.", found.text)).collect(),
+        details: result.findings.iter().skip(1).map(|found| sentence(&found.text)).collect(),
         usability: Some(usability),
         advice: match result.findings.iter().map(|found| found.clarity).max() {
             Some(Clarity::Unclear) if has_run => {
@@ -280,6 +291,7 @@ impl ResultDocument for Factorial {
         blocks.extend(self.effects.iter().map(|effects| SheetBlock::Table(effects.table())));
         blocks.extend(self.column_tables().into_iter().map(SheetBlock::Table));
         blocks.extend(self.tests.iter().flat_map(LevelTests::tables).map(SheetBlock::Table));
+        blocks.extend(LevelTests::untested(&self.tests).map(|text| SheetBlock::Text { text }));
         blocks.extend(self.beside.iter().filter_map(|of| of.table(self)).map(SheetBlock::Table));
         blocks.extend(self.variation.iter().map(Variation::table).map(SheetBlock::Table));
         blocks.extend(self.curves.iter().map(|curve| SheetBlock::Part(curve.sheet())));
@@ -311,7 +323,7 @@ impl ResultDocument for Factorial {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::formats::shown::{bencher, benchstat, csv, markdown, text};
-    use super::super::{AsJson as _, FactorialDesign, FactorialTables};
+    use super::super::{AsJson as _, FactorLevels, FactorialDesign, FactorialTables};
     use super::*;
     use crate::import::{Metric, Observation};
     use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! Improvements: by how much the columns of a table are better than its reference columns.
 
-use super::numbers::dash;
+use super::numbers::{dash, factor};
 use super::{Pivot, PivotRow};
 use crate::analysis::{Direction, Estimate, improvement};
 use crate::sheet::{SheetColumn, SheetTable};
-use crate::util::count::fixed;
+use crate::util::count::{fixed, measured};
 use serde::{Deserialize, Serialize};
 
 crate::util::named! {
@@ -26,8 +26,9 @@ impl ImprovementForm {
             None => dash(),
         };
         // The sum has no negative zero.
-        let percent = || shown(&|factor| format!("{} %", fixed(((factor - 1.0) * 100.0).round() + 0.0, 0)));
-        let factor = || shown(&|factor| fixed(factor, 2));
+        let whole = |percent: f64| if percent < 1000.0 { fixed(percent + 0.0, 0) } else { measured(percent) };
+        let percent = || shown(&|factor| format!("{} %", whole(((factor - 1.0) * 100.0).round())));
+        let factor = || shown(&factor);
         match self {
             Self::Percent => vec![percent()],
             Self::Factor => vec![factor()],

@@ -8,7 +8,7 @@ use super::{FactorLevels, FactorialCell};
 use crate::analysis::{Direction, SampleSummary, ShapiroWilk, StudyTest, TTest, TTestKind, shapiro_wilk, study};
 use crate::import::Metric;
 use crate::sheet::{SheetColumn, SheetTable};
-use crate::util::count::grouped;
+use crate::util::count::{count, grouped};
 use serde::Serialize;
 
 /// The tests of a metric, for one combination of the levels of the other factors.
@@ -86,9 +86,22 @@ impl LevelTests {
         format!("{} over {}{others}", self.metric, self.factor)
     }
 
-    /// The caption of the last table.
-    pub(crate) fn caption(&self) -> String {
-        format!("t-tests: {}, {}", self.title(), self.against_first("mean", '−'))
+    /// The caption of the last table; none without a table.
+    pub(crate) fn caption(&self) -> Option<String> {
+        self.tables().pop().map(|table| table.caption)
+    }
+
+    /// True if a level has several runs: single ones have neither a variance nor a distribution.
+    fn has_samples(&self) -> bool {
+        self.levels.iter().any(|level| level.sample.is_some_and(|sample| sample.n > 1))
+    }
+
+    /// What has no tables, in one sentence; `None` if all have them.
+    pub(super) fn untested(all: &[Self]) -> Option<String> {
+        let without: Vec<&Self> = all.iter().filter(|tests| !tests.has_samples()).collect();
+        let factor = &without.first()?.factor;
+        let n = count(without.len() as u64, "metric");
+        Some(format!("not tested over {factor}: {n}; a test needs two complete runs of both levels"))
     }
 
     /// What the tests compare.
@@ -97,8 +110,12 @@ impl LevelTests {
         format!("{what} of {}={first} {operator} {what} of the level", self.factor)
     }
 
-    /// The samples, the F-tests and the t-tests, with the result below them. Figures have the digits that R prints.
-    pub(super) fn tables(&self) -> [SheetTable; 3] {
+    /// The samples, the F-tests and the t-tests, with the result below them; without what no level has. Figures have the
+    /// digits that R prints.
+    pub(super) fn tables(&self) -> Vec<SheetTable> {
+        if !self.has_samples() {
+            return Vec::new();
+        }
         let level = || [SheetColumn::words(&self.factor)].into_iter();
         let numbers = |names: &[&str]| names.iter().map(|name| SheetColumn::numbers(name)).collect::<Vec<_>>();
         let ends = format!("{} interval", confidence(STUDY_LEVEL));
@@ -118,21 +135,22 @@ impl LevelTests {
             title,
             ..SheetTable::of(&caption, level().chain(columns))
         };
-        [
-            SheetTable {
-                rows: self.levels.iter().map(TestedLevel::sample_row).collect(),
-                ..table(format!("Samples: {title}"), title, samples)
-            },
-            SheetTable {
+        let mut tables = vec![SheetTable {
+            rows: self.levels.iter().map(TestedLevel::sample_row).collect(),
+            ..table(format!("Samples: {title}"), title, samples)
+        }];
+        if others.iter().any(|level| level.test.is_some()) {
+            tables.push(SheetTable {
                 rows: others.iter().map(TestedLevel::f_row).collect(),
                 ..table(format!("F-tests: {}, {ratio}", self.title()), ratio, f)
-            },
-            SheetTable {
+            });
+            tables.push(SheetTable {
                 rows: others.iter().map(TestedLevel::t_row).collect(),
-                below: vec![self.ending()],
-                ..table(self.caption(), difference, t.collect())
-            },
-        ]
+                ..table(format!("t-tests: {}, {difference}", self.title()), difference, t.collect())
+            });
+        }
+        tables.last_mut().into_iter().for_each(|last| last.below = vec![self.ending()]);
+        tables
     }
 
     /// The result in one sentence, with the levels that could not be tested.
@@ -160,7 +178,9 @@ impl TestedLevel {
 
     fn sample_row(&self) -> Vec<String> {
         let of = |value: &dyn Fn(&SampleSummary) -> f64| self.sample.as_ref().map(|of| moment(value(of)));
-        let figures = [of(&|of| of.mean), of(&|of| of.median), of(&|of| of.variance)];
+        // A single run has no variance.
+        let variance = self.sample.filter(|of| of.n > 1).map(|of| moment(of.variance));
+        let figures = [of(&|of| of.mean), of(&|of| of.median), variance];
         let found = self.shapiro_wilk;
         let figures = figures.into_iter().chain([found.map(|of| statistic(of.w)), found.map(|of| probability(of.p))]);
         let row = [self.level.clone(), grouped(self.sample.map_or(0, |sample| sample.n))].into_iter();
@@ -258,6 +278,31 @@ mod tests {
         );
         assert_eq!(ending([fast, &[80.0], slow, &[]]), "first significant loss (at 99 %): n=60; not tested: n=30, 120");
         assert_eq!(ending([fast, fast, fast, fast]), "no significant loss (at 99 %)");
+    }
+
+    /// Single runs have no tables, and several of one level alone no tests.
+    #[test]
+    fn what_cannot_be_tested_has_no_empty_tables() {
+        let factors = [factor("n", &["0", "30"]), factor("script", &["a", "b"])];
+        let of = |a: &[f64], b: &[f64]| {
+            let cells = [cell(&["0", "a"], a), cell(&["0", "b"], &[7.0]), cell(&["30", "a"], b), cell(&["30", "b"], b)];
+            LevelTests::of(&Metric::ops(), 0, "n", &factors, &cells)
+        };
+        let single = of(&[5.0], &[4.0]);
+        assert!(single.iter().all(|tests| tests.tables().is_empty() && tests.caption().is_none()));
+        let says = "not tested over n: 2 metrics; a test needs two complete runs of both levels";
+        assert_eq!(LevelTests::untested(&single).unwrap(), says);
+        let several = of(&[5.0, 6.0], &[4.0]);
+        assert_eq!((several[0].tables().len(), several[1].tables().len()), (1, 0));
+        assert_eq!(several[0].caption().unwrap(), "Samples: ops over n, script=a");
+        assert!(
+            shown(&several[0]).contains("\n30     1     4       4         -  -       -\n"),
+            "{}",
+            shown(&several[0])
+        );
+        assert!(shown(&several[0]).contains("no level could be tested"), "{}", shown(&several[0]));
+        assert!(LevelTests::untested(&several).unwrap().contains(" 1 metric;"));
+        assert_eq!((LevelTests::untested(&of(&[5.0, 6.0], &[4.0, 5.0])[..1]), LevelTests::untested(&[])), (None, None));
     }
 
     #[test]

@@ -69,6 +69,11 @@ pub fn probability(p: f64) -> String {
     }
 }
 
+/// Formats the factor between two figures: with two decimals, and with three significant digits below 0.1.
+pub(super) fn factor(value: f64) -> String {
+    if (0.0995..999.995).contains(&value) { fixed(value, 2) } else { measured(value) }
+}
+
 /// Formats a statistic of a test, or its degrees of freedom, with five significant digits.
 pub(super) fn statistic(value: f64) -> String {
     significant(value, 5)

@@ -1,12 +1,18 @@
 //! Amounts and changes of metrics in the words of a sentence: `47.9 % more operations per second`.
 
-use super::numbers::{confidence, figure, percent, with_unit};
+use super::numbers::{confidence, factor, figure, percent, with_unit};
 use crate::analysis::Estimate;
 use crate::import::{Metric, TRANSACTIONS};
-use crate::util::count::fixed;
 
 /// The ratio from which on a change is told as a multiple.
 const MULTIPLE: f64 = 2.0;
+
+/// The ratio below which it is one too: it would be 100.0 % less.
+const LEAST: f64 = 0.001;
+
+fn is_told_as_multiple(ratio: f64) -> bool {
+    ratio >= MULTIPLE || (0.0..LEAST).contains(&ratio)
+}
 
 /// What the metrics of a name are called.
 enum MetricWords {
@@ -77,7 +83,7 @@ pub(super) fn amount(metric: &str, value: f64) -> String {
 
 /// What B does compared with A, with its sides: `B does 3.1 % fewer operations per second than A`.
 pub(super) fn change(metric: &str, ratio: f64, [a, b]: [&str; 2]) -> String {
-    let (is_multiple, times) = (ratio >= MULTIPLE, times(ratio));
+    let (is_multiple, times) = (is_told_as_multiple(ratio), times(ratio));
     let share = percent((ratio - 1.0).abs());
     match words(metric) {
         MetricWords::Rate { verb, noun } if is_multiple => format!("{b} {verb} {times} as many {noun} as {a}"),
@@ -104,7 +110,7 @@ pub(super) fn sameness(metric: &str, [a, b]: [&str; 2]) -> String {
 /// The ends of the interval of a ratio, in the form of [`change`]: `1.2 % fewer to 3.4 % more`.
 pub(super) fn range(metric: &str, found: Estimate) -> String {
     let Estimate { value, low, high } = found;
-    if value >= MULTIPLE {
+    if is_told_as_multiple(value) {
         return format!("{} to {}", times(low), times(high)).replacen(" times to", " to", 1);
     }
     let [less, more] = directions(metric);
@@ -147,7 +153,7 @@ pub(super) fn ended(by: &str) -> String {
 }
 
 fn times(ratio: f64) -> String {
-    format!("{} times", if ratio < 1000.0 { fixed(ratio, 2) } else { format!("{ratio:.1e}") })
+    format!("{} times", if ratio < 1000.0 { factor(ratio) } else { format!("{ratio:.1e}") })
 }
 
 #[cfg(test)]
@@ -160,6 +166,7 @@ mod tests {
             ("ops", 1.5, "B does 50.0 % more operations per second than A"),
             ("r.ops", 0.8, "B does 20.0 % fewer operations of `r` per second than A"),
             ("mib", 2.5, "B moves 2.50 times as many MiB per second as A"),
+            ("mib", 0.00021, "B moves 0.000210 times as many MiB per second as A"),
             ("latency.p99", 2.0, "the p99 latency is 2.00 times as high with B as with A"),
             ("r.response.mean", 0.5, "the mean response time of `r` is 50.0 % lower with B than with A"),
             ("latency.p50", 1.1, "the median latency is 10.0 % higher with B than with A"),
@@ -180,6 +187,7 @@ mod tests {
         assert_eq!(of("ops", 0.8, 0.85, 0.9), "10.0 % to 20.0 % fewer");
         assert_eq!(of("latency.mean", 1.1, 1.15, 1.2), "10.0 % to 20.0 % higher");
         assert_eq!(of("ops", 2.0, 2.5, 3.0), "2.00 to 3.00 times");
+        assert_eq!(of("ops", 1e-5, 1e-4, 2e-4), "0.0000100 to 0.000200 times");
         assert_eq!(of("ops", 0.5, 1.5, 50.0), "50.0 % fewer to 50.00 times as much");
         let unknown = Estimate { value: 1.0, low: f64::NAN, high: f64::NAN };
         assert_eq!(interval("ops", unknown, 0.95), "no interval");

@@ -3,7 +3,7 @@
 
 use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups, common_blocks};
 use super::improvement::improvements;
-use super::numbers::figure;
+use super::numbers::{factor, figure};
 use super::{FactorLevels, FactorialCell, FactorialDesign, FactorialTables, Improvement, ImprovementForm, Sweep};
 use crate::analysis::{
     DRAW, Direction, Estimate, TestOutcome, TestWinner, Wins, WonTests, outcome, paired_ratio, positions,
@@ -324,8 +324,8 @@ impl Pivot {
             let [better, factor] = match (&self.columns[..], &row.best) {
                 ([] | [_], _) => return line,
                 ([a, b], _) => outcome_cells(row.outcome, a, b),
-                (_, Some(best)) if best.is_draw => ["draw".to_owned(), fixed(best.factor, 2)],
-                (_, Some(best)) => [best.level.clone(), fixed(best.factor, 2)],
+                (_, Some(best)) if best.is_draw => drawn(best.factor),
+                (_, Some(best)) => [best.level.clone(), factor(best.factor)],
                 (_, None) => [dash(), dash()],
             };
             line.extend([if row.may_be_chance { better + "?" } else { better }, factor]);
@@ -400,14 +400,16 @@ fn run_ratio([a, b]: [&[f64]; 2], in_blocks: bool) -> Option<Estimate> {
 /// Formats the outcome of a test of two sides with these names: the better side and the factor; `-` without an outcome.
 fn outcome_cells(outcome: Option<TestOutcome>, a: &str, b: &str) -> [String; 2] {
     let Some(found) = outcome else { return ["-", "-"].map(str::to_owned) };
-    let better = match found.winner {
-        TestWinner::A => a,
-        TestWinner::B => b,
-        TestWinner::Draw => "draw",
-    };
-    // A factor that is rounded up to the limit would contradict the draw.
-    let digits = if found.winner == TestWinner::Draw && found.factor >= DRAW - 0.005 { 3 } else { 2 };
-    [better.to_owned(), fixed(found.factor, digits)]
+    match found.winner {
+        TestWinner::A => [a.to_owned(), factor(found.factor)],
+        TestWinner::B => [b.to_owned(), factor(found.factor)],
+        TestWinner::Draw => drawn(found.factor),
+    }
+}
+
+/// Formats a draw. A factor that is rounded up to the limit would contradict it.
+fn drawn(factor: f64) -> [String; 2] {
+    ["draw".to_owned(), fixed(factor, if factor >= DRAW - 0.005 { 3 } else { 2 })]
 }
 
 /// Explains the `?` of this number of lines, as the end of a line of sums.
@@ -427,7 +429,7 @@ fn wins_line(a: &str, b: &str, found: Wins, draw: DrawRule) -> String {
 
 /// Formats a number of tests with the mean of their factors.
 fn won_tests(won: WonTests) -> String {
-    let mean = won.mean_factor.map_or_else(String::new, |mean| format!(" (mean factor {})", fixed(mean, 2)));
+    let mean = won.mean_factor.map_or_else(String::new, |mean| format!(" (mean factor {})", factor(mean)));
     format!("{}{mean}", won.tests)
 }
 

@@ -2,9 +2,9 @@
 //!
 //! A case is a file `tests/cases/source/NAME.csv`. `# experiment: NAME`, `# sides: A, B`, `# over: B` and `# method: sfs3`
 //! say what is run, `# metrics: A, B` what `report --metric` shows, and `# condition: NAME=VALUE` is a condition of all
-//! runs. The first line without `#` has the factors and the figures of a run. A cell with one line has three runs, of
-//! which two differ from the first by 0.1 %, unless the experiment makes one. Cells without a line are not part of the
-//! table.
+//! runs. `# file: NAME.toml` is an experiment that is not shipped, in the same folder. The first line without `#` has the
+//! factors and the figures of a run. A cell with one line has three runs, of which two differ from the first by 0.1 %,
+//! unless the experiment makes one. Cells without a line are not part of the table.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 use super::{FileLevel, read_file, suite};
@@ -43,10 +43,12 @@ fn runs(lines: &[BTreeMap<String, f64>], conditions: &BTreeMap<String, String>, 
     }
 }
 
-fn table(text: &str) -> Factorial {
-    let (name, shipped) = suite(said(text, "experiment").unwrap()).unwrap();
+fn table(text: &str, dir: &Path) -> Factorial {
+    let own = said(text, "file").map(|name| (name, std::fs::read_to_string(dir.join(name)).unwrap()));
+    let shipped = || suite(said(text, "experiment").unwrap()).unwrap();
+    let (name, content) = own.as_ref().map_or_else(shipped, |(name, content)| (name, content));
     let mut map = SourceMap::new();
-    let id = map.add(name, shipped);
+    let id = map.add(name, content);
     let mut file = read_file(&map, id).unwrap();
     let sides: Vec<String> = names(said(text, "sides")).iter().map(|side| format!("{side}=--dir {side}")).collect();
     file.add_sides(&mut map, &sides, &names(said(text, "over"))).unwrap_or_else(|failure| panic!("{failure:?}"));
@@ -131,7 +133,7 @@ fn the_tables_are_those_of_the_sources() {
     assert!(!cases.is_empty());
     for path in cases {
         let text = std::fs::read_to_string(&path).unwrap();
-        let shown = (find_format("text").unwrap().write)(&table(&text));
+        let shown = (find_format("text").unwrap().write)(&table(&text, &dir));
         let mut settings = insta::Settings::new();
         settings.set_snapshot_path(&dir);
         settings.set_prepend_module_to_snapshot(false);

@@ -112,6 +112,11 @@ fn rows(text: &str) -> Result<impl Iterator<Item = (usize, Cells<'_>)>, String> 
     Ok(lines(text).map(move |(n, line)| (n + 1, Cells { rest: Some(line), separator })))
 }
 
+/// Returns the cells of each line of a table with headings.
+pub(crate) fn table_rows(text: &str) -> Result<Vec<Vec<String>>, String> {
+    Ok(rows(text)?.map(|(_, cells)| cells.map(Cow::into_owned).collect()).collect())
+}
+
 /// The cells of a line. A cell that starts with a double quote ends at the next single one; two of them are a quote in
 /// the cell.
 struct Cells<'a> {
@@ -195,7 +200,7 @@ pub(crate) fn letters(sides: usize) -> Vec<String> {
     ('A'..='Z').take(sides).map(String::from).collect()
 }
 
-/// Reads the figures of tests, one test on each line: its name and the figure of each side, which is `-` if it is unknown.
+/// Reads the figures of tests, one test on each line: its name and the figure of each side, `-` or nothing if it is unknown.
 /// A heading in the first line names the sides; without it there are two. Returns an error when a line is malformed or has
 /// further columns, or when there are no tests or more than 100,000.
 pub(super) fn test_figures(text: &str) -> Result<TestFigures, String> {
@@ -205,9 +210,10 @@ pub(super) fn test_figures(text: &str) -> Result<TestFigures, String> {
     for (index, (n, mut cells)) in rows(text)?.enumerate() {
         let name = cells.next().unwrap_or_default();
         let mut cells: Vec<Cow<'_, str>> = cells.collect();
-        // Separators at the end of a line are no columns.
-        cells.truncate(cells.iter().rposition(|cell| !cell.is_empty()).map_or(0, |last| last + 1));
-        let is_heading = index == 0 && cells.len() > 1 && !cells.iter().any(|cell| is_figure(cell));
+        // Separators at the end of a line are no columns, unless a side lacks its figure.
+        let known = cells.iter().rposition(|cell| !cell.is_empty()).map_or(0, |last| last + 1);
+        let is_heading = index == 0 && known > 1 && !cells.iter().any(|cell| is_figure(cell));
+        cells.truncate(if is_heading || known == 0 { known } else { known.max(found.sides.len()) });
         match cells.len() {
             0 | 1 => return Err(format!("line {n} has fewer than three columns")),
             sides if is_heading && sides > MAX_SIDES => {
@@ -220,7 +226,7 @@ pub(super) fn test_figures(text: &str) -> Result<TestFigures, String> {
                 return Err(format!("line {n} has {} columns; expected a name and {expected} figures", sides + 1));
             }
             _ if found.tests.len() == MAX_OBSERVATIONS => return Err(TOO_MANY.to_owned()),
-            _ => match cells.iter().find(|cell| !is_figure(cell)) {
+            _ => match cells.iter().find(|cell| !cell.is_empty() && !is_figure(cell)) {
                 Some(cell) => return Err(format!("line {n}: `{}` is not a figure", shown(cell))),
                 None => found.tests.push((name.into_owned(), cells.iter().map(|cell| number(cell)).collect())),
             },

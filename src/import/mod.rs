@@ -13,7 +13,7 @@ mod own;
 mod recorded;
 mod samples;
 
-pub(crate) use columns::{MAX_SIDES, TestFigures, letters, load_points};
+pub(crate) use columns::{MAX_SIDES, TestFigures, letters, load_points, table_rows};
 pub(crate) use input::{read as text, read_file as recorded_text};
 pub(crate) use metric::TRANSACTIONS;
 pub use metric::{METRICS, Metric, STUDY};

@@ -543,6 +543,10 @@ fn figures_of_tests_and_curves_have_no_further_columns() {
     assert_eq!(points, "line 3 has 3 columns; expected a rate and a response time");
     // Spreadsheets write empty cells at the end of a line.
     assert_eq!(columns::test_figures("x,1,2,,\n").unwrap().tests, [("x".to_owned(), vec![Some(1.0), Some(2.0)])]);
+    let missing = columns::test_figures("test,a,b,c\nx,1,,3,\ny,4,,\n").unwrap();
+    assert_eq!(missing.tests[0].1, [Some(1.0), None, Some(3.0)]);
+    assert_eq!(missing.tests[1].1, [Some(4.0), None, None]);
+    assert!(columns::test_figures("x,1\n").is_err() && columns::test_figures("x,,\n").is_err());
     assert_eq!(load_points("1\t2\t\n3\t4\n").unwrap().len(), 2);
 }
 
