@@ -4,7 +4,7 @@
 use super::ab::normal_quantiles;
 use super::experiment::{distributions, extent, metric_title, unit};
 use super::sweep;
-use crate::analysis::Estimate;
+use crate::analysis::{Estimate, SampleSummary};
 use crate::comparison::{
     CellGroup, CellMetric, FactorLevels, Factorial, FactorialCell, LevelTests, ResultDocument, cell_groups, figure,
     interval_text,
@@ -21,9 +21,12 @@ const MAX_FOLDED: usize = 36;
 /// Returns the parts about a factorial experiment.
 pub(super) fn blocks(found: &Factorial) -> Vec<SheetBlock> {
     let mut sheet = found.sheet();
-    found.tests.iter().for_each(|tests| sheet.add_after(&tests.caption(), level_pictures(found, tests)));
+    for tests in &found.tests {
+        tests.caption().into_iter().for_each(|caption| sheet.add_after(&caption, level_pictures(found, tests)));
+    }
     found.curves.iter().zip(sheet.parts()).for_each(|(curve, part)| sweep::draw(curve, part));
     sheet.blocks.extend(sweep::over_processors(&found.curves).map(SheetBlock::Picture));
+    sheet.blocks.extend(space(found).map(SheetBlock::Picture));
     for n in 0..found.metrics.len() {
         for metric in found.metrics_at(n) {
             sheet.blocks.extend(cells(found, n, metric));
@@ -110,6 +113,55 @@ fn level_pictures(found: &Factorial, tests: &LevelTests) -> Vec<SheetBlock> {
     let titles = ["Distributions", "Normal QQ plots"].map(|title| format!("{title}: {}", tests.title()));
     let blocks = titles.iter().zip([distributions, quantiles]);
     blocks.filter_map(|(title, pictures)| SheetBlock::multiples(title, pictures, false)).collect()
+}
+
+/// Draws the used space over the levels of a factor that are numbers, such as those of snapshots: after the runs of each
+/// cell, and the mean of each level as a line; with columns, a line for each. `None` without two levels.
+fn space(found: &Factorial) -> Option<Picture> {
+    const MIB: f64 = 1024.0 * 1024.0;
+    const USED: &str = "used space in MiB";
+    let place = |level: &str| level.parse().ok().filter(|place: &f64| place.is_finite());
+    let is_wanted = |factor: &FactorLevels| {
+        let is_tested = found.tests.first().is_none_or(|tests| tests.factor == factor.name);
+        is_tested && factor.levels.iter().all(|level| place(level).is_some())
+    };
+    let at = found.factors.iter().position(is_wanted)?;
+    let columns = found.pivots.first().map(|pivot| &pivot.factor);
+    let side = found.factors.iter().position(|factor| columns == Some(&factor.name)).filter(|side| *side != at);
+    let used = |cell: &FactorialCell| Some((place(&cell.levels[at])?, cell.space_after? / MIB));
+    let points = || found.cells.iter().filter_map(used);
+    let x = ChartAxis::linear(&found.factors[at].name, AxisUnit::Number, points().map(|(x, _)| x));
+    let mut chart = Chart::new(x, ChartAxis::linear(USED, AxisUnit::Number, points().map(|(_, y)| y).chain([0.0])));
+    let title = format!("Used space over {}", found.factors[at].name);
+    let mut table = SheetTable::new(&title, ["cell", USED]);
+    let mut legend = Vec::new();
+    let mut longest = 0;
+    let lines = side.map_or(1, |side| found.factors[side].levels.len());
+    for (line, class) in (0..lines).zip(sweep::CURVE_CLASSES.into_iter().cycle()) {
+        let name = side.map(|side| &found.factors[side].levels[line]);
+        let cells = || found.cells.iter().filter(|cell| side.is_none_or(|side| name == Some(&cell.levels[side])));
+        let mean = |level: &String| {
+            let of_level: Vec<f64> =
+                cells().filter(|cell| cell.levels[at] == *level).filter_map(used).map(|(_, y)| y).collect();
+            SampleSummary::of(&of_level).and_then(|of| Some((place(level)?, of.mean)))
+        };
+        let means: Vec<(f64, f64)> = found.factors[at].levels.iter().filter_map(mean).collect();
+        longest = longest.max(means.len());
+        chart.join(means, class);
+        for (cell, (x, y)) in cells().filter_map(|cell| Some((cell, used(cell)?))) {
+            let shown = AxisUnit::Number.format(y);
+            chart.plot(Symbol::Circle, &ChartPoint { x, y, class, title: format!("{}: {shown}", cell.name) });
+            table.row([cell.name.clone(), shown]);
+        }
+        legend.extend(name.map(|name| (class, name.clone())));
+    }
+    (longest > 1).then(|| Picture {
+        note: "Each point is the mean after the runs of a cell; a line joins the means of the levels.".to_owned(),
+        drawing: chart.drawing(&title),
+        title,
+        legend,
+        table,
+    })
 }
 
 /// Draws the runs of cells with a metric as points, with the mean and its interval. Each cell has a label.

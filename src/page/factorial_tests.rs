@@ -99,6 +99,46 @@ fn the_interval_of_a_cell_ends_at_0() {
     assert!(!drawing.contains(">-") && !drawing.contains(">\n-"), "{drawing}");
 }
 
+/// The space after the runs of two workloads, and of two sides, which have a line each.
+#[test]
+fn the_used_space_is_a_curve_over_the_numbers_of_snapshots() {
+    let factor = |name: &str, levels: &[&str]| WantedFactor {
+        name: name.to_owned(),
+        levels: levels.iter().map(|level| (*level).to_owned()).collect(),
+    };
+    let drawn = |factors: Vec<WantedFactor>, tables: FactorialTables, mib: [f64; 4]| {
+        let rule = RuleWanted::Factorial {
+            factors,
+            min_runs: 2,
+            max_runs: 2,
+            until_ci: None,
+            stop: Corrected,
+            order: InBlocks,
+            tables,
+        };
+        let runs: Vec<(usize, f64)> = (0..8).map(|run| (run % 4, 100.0)).collect();
+        let mut recorded = recorded(rule, &["0a", "0b", "30a", "30b"], &runs);
+        for (n, run) in recorded.runs.iter_mut().enumerate() {
+            let used = (mib[run.arm] + if n < 4 { 1.0 } else { -1.0 }) * 1024.0 * 1024.0;
+            run.observation.figures.insert("space.after".to_owned(), used);
+        }
+        pictures(experiment::blocks(&recorded, None, None)).remove("Used space over snapshots")
+    };
+    let snapshots = || factor("snapshots", &["0", "30"]);
+    let study = FactorialTables { study: Some("snapshots".to_owned()), ..FactorialTables::default() };
+    let found = drawn(vec![snapshots(), factor("threads", &["1", "2"])], study, [100.0, 110.0, 200.0, 220.0]).unwrap();
+    assert_eq!(points(&found), [(0.0, 100.0), (0.0, 110.0), (30.0, 200.0), (30.0, 220.0)]);
+    assert_eq!((found.table.rows[3][1].as_str(), found.legend.len()), ("220.0", 0));
+    assert!(found.drawing.to_string().contains("d=\"M0,"), "{}", found.drawing);
+    let sides = FactorialTables { columns: Some("side".to_owned()), ..FactorialTables::default() };
+    let factors = || vec![snapshots(), factor("side", &["zfs", "ufs"])];
+    let found = drawn(factors(), sides, [100.0, 110.0, 200.0, 220.0]).unwrap();
+    assert_eq!(points(&found), [(0.0, 100.0), (30.0, 200.0), (0.0, 110.0), (30.0, 220.0)]);
+    assert_eq!(found.legend, [("a", "zfs".to_owned()), ("b", "ufs".to_owned())]);
+    let names = vec![factor("snapshots", &["none", "many"]), factor("side", &["zfs", "ufs"])];
+    assert!(drawn(names, FactorialTables::default(), [1.0; 4]).is_none());
+}
+
 /// Each level beside the first one, and the normal quantiles of each: the points, with the line through the quartiles.
 #[test]
 fn tested_levels_have_their_distributions_and_normal_quantiles() {

@@ -36,7 +36,7 @@ pub(super) fn draw(found: &Sweep, sheet: &mut Sheet) {
 }
 
 /// The classes of several curves in one picture.
-const CURVE_CLASSES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+pub(super) const CURVE_CLASSES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
 /// The title of the rate that a curve is of.
 fn rate_title(sweep: &Sweep) -> &'static str {

@@ -383,9 +383,16 @@ fn a_unit_of_systemd_continues_an_experiment() {
     assert!(start.contains("/wmlrun\" repeat --resume \"/") && start.ends_with(&resumed), "{start}");
     assert!(allowed.contains(" --allow-system --quiet\n") && !text.contains("--allow-system"), "{allowed}");
     unit("--set reads=1", 2);
+    is_valid_unit(&lab, &text);
+}
+
+/// The text is a unit of which systemd accepts every line.
+#[track_caller]
+pub(crate) fn is_valid_unit(lab: &Lab, text: &str) {
     needs!(has("systemd-analyze"), "systemd-analyze is missing");
-    fs::write(lab.path("wmlrun-experiment.service"), text).unwrap();
-    let mut verify = Command::new("systemd-analyze");
-    let output = verify.arg("verify").arg(lab.path("wmlrun-experiment.service")).output().unwrap();
+    let unit = lab.path("wmlrun-experiment.service");
+    fs::write(&unit, text).unwrap();
+    let output = Command::new("systemd-analyze").arg("verify").arg(&unit).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    fs::remove_file(unit).unwrap();
 }

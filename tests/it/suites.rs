@@ -6,7 +6,7 @@
 use crate::cmd::short_or_long;
 use crate::experiments::{Lab, any_verdict, exits};
 use crate::mounts::{self, Fs};
-use crate::resume::is_complete;
+use crate::resume::{is_complete, is_valid_unit};
 use crate::signals::wait_for;
 use crate::undisturbed::undisturbed;
 use serde_json::Value;
@@ -272,6 +272,10 @@ fn the_snapshot_study_continues_with_the_same_files() {
             (1..=series).for_each(run_ended);
             wait_for("a snapshot", || lab.path("snapshots.mnt/snapshots/0001").exists());
         });
+        // Interrupted, it can be continued by systemd after each start of the machine.
+        let unit = lab.run("experiment --print-unit r --allow-system", 0);
+        assert!(unit.contains("experiment --resume") && unit.contains(" --allow-system --quiet\n"), "{unit}");
+        is_valid_unit(lab, &unit);
         killed_at(resume, &|| run_ended(series + 1));
         // After a reboot nothing is mounted.
         mounts::undo(&lab.path("snapshots.mnt"), None, None);
@@ -296,6 +300,8 @@ fn the_snapshot_study_continues_with_the_same_files() {
         assert!(tables.contains("shadowread.mib over snapshots, workload=oltp_sync"), "{tables}");
         lab.run("report r -o page.html", 0);
         let page = fs::read_to_string(lab.path("page.html")).unwrap();
-        assert!(page.contains("Normal QQ plots: ") && page.contains("Distributions: "));
+        for part in ["Normal QQ plots: ", "Distributions: ", "Used space over snapshots"] {
+            assert!(page.contains(part), "{part}");
+        }
     });
 }
