@@ -36,7 +36,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("record", &["wmlrun record --under db -- sqlite3 db/app.db .dump", "wmlrun record -o day.wtrace --max-size 1g -p 4711"]),
     ("trace", &["wmlrun trace show trace.wtrace", "wmlrun trace import strace strace.txt -o trace.wtrace"]),
     ("trace import", &["wmlrun trace import strace strace.txt --under /srv/db -o db.wtrace"]),
-    ("trace show", &["wmlrun trace show trace.wtrace", "wmlrun trace show trace.wtrace --calls | grep fdatasync"]),
+    ("trace show", &["wmlrun trace show trace.wtrace", "wmlrun trace show trace.wtrace --calls"]),
     ("age", &["wmlrun age /mnt/test --to 47%", "wmlrun age /mnt/test --to 20g --rounds 40 --seed 7 --json aging.json"]),
     ("list", &["wmlrun list", "wmlrun list flowops", "wmlrun list codes"]),
     ("show", &["wmlrun show varmail > mail.wml"]),
