@@ -41,8 +41,9 @@ pub struct RawCall {
     pub result: i64,
     /// The texts behind the arguments `Path` and `Path2`. `None` with such an argument: it could not be read.
     pub names: [Option<Vec<u8>>; 2],
-    /// The files of the arguments `Fd` and `Fd2`, before the call; the first of an `open` that succeeded is the file that it
-    /// returned, after it. The device of an identity is that of `stat`, not that of the kernel.
+    /// The files of the arguments `Fd` and `Fd2`, before the call; of one with an empty name, that of `Dir`; the first of an
+    /// `open` that succeeded is the file that it returned, after it. The device of an identity is that of `stat`, not that of
+    /// the kernel.
     pub files: [Option<FdFacts>; 2],
     /// What was behind the argument `OffsetAt` before the call; `None` without one.
     pub offset: Option<u64>,

@@ -272,7 +272,8 @@ impl<'a> TraceResolver<'a> {
         let at = kind.arg(arg)?;
         let name = raw.names[n].as_ref()?;
         let dir = kind.dir_of(at).map(|dir| raw.fd(dir)).filter(|fd| *fd != libc::AT_FDCWD);
-        let dir = dir.filter(|_| name.first() != Some(&b'/')).map(|fd| self.descriptor(raw, fd, None));
+        let facts = raw.files[n].as_ref().filter(|_| name.is_empty() && kind.class != CallClass::Open);
+        let dir = dir.filter(|_| name.first() != Some(&b'/')).map(|fd| self.descriptor(raw, fd, facts));
         let base = match &dir {
             None => self.cwd(raw.thread, raw.process),
             Some(file) => file.as_ref().and_then(|file| file.borrow().path).unwrap_or(PathId::UNKNOWN),
@@ -569,7 +570,10 @@ fn exact_kind(raw: &RawCall) -> KindId {
             libc::F_OFD_GETLK | libc::F_OFD_SETLK | libc::F_OFD_SETLKW => named("fcntl_lock"),
             _ => raw.kind,
         },
-        CallClass::Stat if kind.arg(CallArg::Dir).is_some() && raw.names[0].as_ref().is_some_and(Vec::is_empty) => {
+        CallClass::Stat
+            if kind.arg(CallArg::Dir).is_some_and(|at| raw.fd(at) != libc::AT_FDCWD)
+                && raw.names[0].as_ref().is_some_and(Vec::is_empty) =>
+        {
             named("fstat")
         }
         _ => raw.kind,

@@ -8,7 +8,7 @@ use super::paths::PathTable;
 use super::raw::{FdFacts, RawCall, StatFacts};
 use super::resolver::{EventSink, TraceResolver};
 use super::scope::TraceScope;
-use super::strace_values::{Constants, flag_bits, number, split, text_of};
+use super::strace_values::{Constants, flag_bits, number, split, text_of, unescaped};
 use super::view::NoView;
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read as _};
@@ -202,7 +202,7 @@ impl<'a> StraceText<'a> {
                 return self.resolver.fork(end, thread, child, own, shares);
             }
             b"execve" | b"execveat" if result == 0 => {
-                let path = split(args).into_iter().find_map(text_of);
+                let path = program(&split(args));
                 return self.resolver.exec(end, thread, process, path.as_deref(), None);
             }
             _ => {}
@@ -210,9 +210,8 @@ impl<'a> StraceText<'a> {
         let Some(kind) = self.kinds.get(name).copied() else { return Ok(()) };
         let mut raw = RawCall { start, end, thread, process, kind, result, ..RawCall::default() };
         let args = split(args);
-        let cwd = args.iter().find(|arg| arg.starts_with(b"AT_FDCWD<")).and_then(|arg| file_of(arg));
-        if let Some(cwd) = cwd {
-            self.resolver.cwd_is(thread, process, cwd.strip_suffix(b" (deleted)").unwrap_or(cwd));
+        if let Some(cwd) = args.iter().find(|arg| arg.starts_with(b"AT_FDCWD<")).and_then(|arg| path_of(arg)) {
+            self.resolver.cwd_is(thread, process, &cwd);
         }
         self.arguments(&mut raw, &args, result_file);
         self.resolver.call(&raw)
@@ -257,13 +256,12 @@ impl<'a> StraceText<'a> {
                     raw.args[n] = if is_cwd { libc::AT_FDCWD as u64 } else { fd.unwrap_or(u64::MAX) };
                 }
                 CallArg::Path | CallArg::Path2 => {
-                    let dir =
-                        n.checked_sub(1).filter(|at| kind.args[*at] == CallArg::Dir).and_then(|at| file_of(args[at]));
-                    let name = text_of(text).map(|name| match dir {
-                        Some(dir) if !name.starts_with(b"/") && !name.is_empty() => [dir, b"/", &name].concat(),
-                        _ => name,
-                    });
-                    raw.names[usize::from(*arg == CallArg::Path2)] = name;
+                    let dir = kind.dir_of(n).map(|at| args[at]);
+                    let at = usize::from(*arg == CallArg::Path2);
+                    raw.names[at] = name_of(text, dir, raw.result);
+                    if at == 0 && raw.names[0].as_ref().is_some_and(Vec::is_empty) {
+                        raw.files[0] = dir.and_then(file_of).map(facts);
+                    }
                     names += 1;
                 }
                 CallArg::OffsetAt => raw.offset = text.strip_prefix(b"[").and_then(digits),
@@ -311,7 +309,7 @@ fn digits(text: &[u8]) -> Option<u64> {
     number(&text[..end.unwrap_or(text.len())])
 }
 
-/// The name in `3</tmp/x>`.
+/// What `3</tmp/x>` has in its brackets.
 fn file_of(text: &[u8]) -> Option<&[u8]> {
     let open = text.iter().position(|c| *c == b'<')?;
     let inner = &text[open + 1..];
@@ -319,10 +317,38 @@ fn file_of(text: &[u8]) -> Option<&[u8]> {
     Some(&inner[..end])
 }
 
+/// The name of the file of a descriptor. `None` of a pipe or a socket.
+fn path_of(text: &[u8]) -> Option<Vec<u8>> {
+    facts(file_of(text)?).path
+}
+
+/// The name in an argument, which may be relative to the directory in the argument before it. An empty one stands for that
+/// directory or file itself.
+fn name_of(text: &[u8], dir: Option<&[u8]>, result: i64) -> Option<Vec<u8>> {
+    // A call with a bad address did nothing.
+    let is_null = dir.is_some() && text == b"NULL" || result == -i64::from(libc::EFAULT);
+    let name = text_of(text).or_else(|| is_null.then(Vec::new))?;
+    let is_relative = !name.is_empty() && !name.starts_with(b"/");
+    Some(match dir.filter(|_| is_relative).and_then(path_of) {
+        Some(dir) => [&dir, b"/".as_slice(), &name].concat(),
+        None => name,
+    })
+}
+
+/// The program of `execve` or `execveat`.
+fn program(args: &[&[u8]]) -> Option<Vec<u8>> {
+    let (first, second) = (*args.first()?, *args.get(1)?);
+    if first.starts_with(b"\"") {
+        return text_of(first);
+    }
+    let name = name_of(second, Some(first), 0)?;
+    if name.is_empty() { path_of(first) } else { Some(name) }
+}
+
 fn facts(file: &[u8]) -> FdFacts {
     if file.starts_with(b"/") {
-        let path = file.strip_suffix(b" (deleted)").unwrap_or(file);
-        return FdFacts { path: Some(path.to_vec()), ..FdFacts::default() };
+        let path = unescaped(file.strip_suffix(b" (deleted)").unwrap_or(file));
+        return FdFacts { path, ..FdFacts::default() };
     }
     let is = |start: &[u8]| file.starts_with(start);
     let mode = match () {
@@ -415,6 +441,64 @@ nonsense
         assert_eq!(found, expected);
         assert_eq!((imported.unfinished, imported.unreadable, imported.has_times), (1, 1, true));
         assert_eq!(imported.left_out, [("name not readable", 1), ("pipe", 1)]);
+    }
+
+    /// Lines as strace 6.1 writes them.
+    #[test]
+    fn a_call_without_a_name_is_on_the_file_of_its_descriptor() {
+        let (found, imported) = lines(
+            r#"7 100.000 utimensat(5</w/a>, NULL, [UTIME_NOW, UTIME_OMIT], 0) = 0 <0.000010>
+7 100.001 utimensat(AT_FDCWD</w>, "b", NULL, AT_SYMLINK_NOFOLLOW) = 0 <0.000010>
+7 100.002 statx(6</w/c>, "", AT_STATX_SYNC_AS_STAT|AT_EMPTY_PATH, STATX_ALL, {stx_mask=STATX_ALL|STATX_MNT_ID, stx_attributes=0, stx_mode=S_IFREG|0644, stx_size=9, ...}) = 0 <0.000010>
+7 100.003 statx(6</w/c>, NULL, AT_STATX_SYNC_AS_STAT|AT_EMPTY_PATH, STATX_ALL, {stx_mask=STATX_ALL, stx_mode=S_IFREG|0644, stx_size=9, ...}) = 0 <0.000010>
+7 100.004 newfstatat(9</w/d>, "", {st_mode=S_IFREG|0755, st_size=3, ...}, AT_EMPTY_PATH) = 0 <0.000010>
+7 100.005 newfstatat(AT_FDCWD</w>, NULL, {st_mode=S_IFDIR|0755, st_size=40, ...}, AT_EMPTY_PATH) = 0 <0.000010>
+7 100.006 fchownat(10</w/e>, "", 0, 0, AT_EMPTY_PATH) = 0 <0.000010>
+7 100.007 linkat(11</w/f>, "", AT_FDCWD</w>, "g", AT_EMPTY_PATH) = 0 <0.000010>
+7 100.008 futimesat(12</w/h>, NULL, NULL) = 0 <0.000010>
+7 100.009 utimensat(13</w/a \303\244 "q" \74x\76>(deleted), NULL, NULL, 0) = 0 <0.000010>
+7 100.010 newfstatat(14<pipe:[77]>, "", {st_mode=S_IFIFO|0600, st_size=0, ...}, AT_EMPTY_PATH) = 0 <0.000010>
+7 100.011 openat(AT_FDCWD</w/a \303\244>, "i", O_RDONLY) = 3</w/a \303\244/i> <0.000010>
+7 100.012 stat(NULL, 0x7ffd) = -1 EFAULT (Bad address) <0.000010>
+7 100.013 mkdirat(15</w/j>(deleted), "k", 0777) = -1 ENOENT (No such file or directory) <0.000010>
+"#,
+        );
+        let expected = [
+            "7.000 utimensat /w/a = 0",
+            "7.001 utimensat /w/b = 0",
+            "7.002 fstat /w/c of 9 = 0",
+            "7.003 fstat /w/c of 9 = 0",
+            "7.004 fstat /w/d of 3 = 0",
+            "7.005 newfstatat /w of 40 = 0",
+            "7.006 fchownat /w/e = 0",
+            "7.007 linkat /w/f /w/g = 0",
+            "7.008 futimesat /w/h = 0",
+            r#"7.009 utimensat /w/a ä "q" <x> = 0"#,
+            "7.011 openat /w/a ä/i = 3",
+            "7.012 stat /w/a ä = -14",
+            "7.013 mkdirat /w/j/k = -2",
+        ];
+        assert_eq!(found, expected);
+        assert_eq!((imported.unreadable, imported.left_out), (0, vec![("pipe", 1)]));
+    }
+
+    #[test]
+    fn the_program_of_an_exec_is_that_of_its_descriptor_if_it_has_no_name() {
+        let mut programs = Vec::new();
+        let text = r#"7 100.000 chdir("/w") = 0 <0.000010>
+7 100.001 execve("./p", ["./p"], 0x7ff /* 9 vars */) = 0 <0.000010>
+7 100.002 execveat(5</w/q>, "", ["q"], 0x7ff /* 0 vars */, AT_EMPTY_PATH) = 0 <0.000010>
+7 100.003 execveat(5</w/d>, "r", ["/x"], 0x7ff /* 0 vars */, 0) = 0 <0.000010>
+7 100.004 execveat(AT_FDCWD</w>, "s", ["/x"], 0x7ff /* 0 vars */, 0) = 0 <0.000010>
+"#;
+        let found = import_strace(text.as_bytes(), TraceScope::default(), |event, paths| {
+            if let TraceEvent::Exec { path: Some(path), .. } = event {
+                programs.push(String::from_utf8_lossy(&paths.path(*path)).into_owned());
+            }
+            Ok(())
+        });
+        assert!(found.is_ok());
+        assert_eq!(programs, ["/w/p", "/w/q", "/w/d/r", "/w/s"]);
     }
 
     #[test]

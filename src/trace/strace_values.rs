@@ -46,9 +46,13 @@ pub(crate) fn split(args: &[u8]) -> Vec<&[u8]> {
 
 /// The text in quotes. `None` if it is none, or if strace shortened it.
 pub(crate) fn text_of(arg: &[u8]) -> Option<Vec<u8>> {
-    let inner = arg.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    let mut text = Vec::with_capacity(inner.len());
-    let mut rest = inner;
+    unescaped(arg.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
+}
+
+/// A text as it was before strace wrote it. `None` if it ends within a character.
+pub(crate) fn unescaped(written: &[u8]) -> Option<Vec<u8>> {
+    let mut text = Vec::with_capacity(written.len());
+    let mut rest = written;
     while let Some((c, more)) = rest.split_first() {
         rest = more;
         if *c != b'\\' {
