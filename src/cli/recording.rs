@@ -9,7 +9,8 @@ use crate::comparison::AsJson as _;
 use crate::diag::Failure;
 use crate::measure::mount;
 use crate::os::held_dir::HeldDir;
-use crate::os::{handle, limits, proc, reading, signals};
+use crate::os::signals::{self, BrokenOff};
+use crate::os::{handle, limits, proc, reading};
 use crate::trace::{
     BpfRecorder, PathId, ProcView, Recorded, RecordingEnd, RecordingWish, TRACE_MARK, TraceComparison, TraceEnd,
     TraceError, TraceEvent, TraceHeader, TraceReader, TraceResolver, TraceScope, TraceSummary, TraceWriter, TreeEntry,
@@ -18,20 +19,23 @@ use crate::trace::{
 use crate::util::count::{count, fixed, grouped};
 use crate::util::{duration, printable, size};
 use crate::version::VERSION;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime};
+use std::sync::Once;
+use std::time::{Duration, Instant, SystemTime};
 
 /// The file of a recording without `-o`.
 const DEFAULT_OUTPUT: &str = "trace.wtrace";
 /// What is appended to the name of the part before the last.
 const OLDER: &str = ".1";
+/// For how long calls may wait to be written: what a recorder that is killed loses.
+const MOST_LOST: Duration = Duration::from_secs(1);
 /// The most names of the tree at the beginning.
 const MOST_NAMES: usize = 1 << 20;
 /// What `ptrace` can't see.
@@ -42,24 +46,42 @@ pub(super) fn record(args: &RecordArgs) -> Result<u8, Failure> {
     signals::install_handlers();
     let _kept = signals::Kept::begin();
     if args.check_overhead {
+        signals::second_breaks_off(BrokenOff::Command);
         return recording_overhead::check(args);
     }
+    signals::second_breaks_off(BrokenOff::Recording);
     let (status, _) = record_once(args)?;
     Ok(u8::try_from(status).unwrap_or(1))
 }
 
+/// The file of a trace. If the overhead alone is wanted, it has no name any more, and goes with its descriptor.
+pub(super) fn create(args: &RecordArgs) -> Result<(HeldDir, OsString, File), Failure> {
+    let path = output(args);
+    let can_not = |error: io::Error| can_not_write(path, &error);
+    let (dir, name) = HeldDir::of_entry(path).map_err(can_not)?;
+    let file = dir.create_private(&name).map_err(can_not)?;
+    if args.check_overhead {
+        dir.remove_file(&name).map_err(can_not)?;
+    }
+    Ok((dir, name, file))
+}
+
+fn output(args: &RecordArgs) -> &Path {
+    args.output.as_deref().unwrap_or(Path::new(DEFAULT_OUTPUT))
+}
+
 /// Records. Returns the exit status of the command, and the seconds that it ran.
 pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
-    let path = args.output.clone().unwrap_or_else(|| DEFAULT_OUTPUT.into());
+    let path = output(args);
     let scope = scope(&args.under)?;
-    let can_not = |error: io::Error| can_not_write(&path, &error);
-    let (dir, name) = HeldDir::of_entry(&path).map_err(can_not)?;
-    let file = dir.create_private(&name).map_err(can_not)?;
+    let can_not = |error: io::Error| can_not_write(path, &error);
+    let (dir, name, file) = create(args)?;
+    let remove = || drop((!args.check_overhead).then(|| dir.remove_file(&name)));
     let what = match args.process {
         Some(process) => Recorded::Process(process),
         None => Recorded::Command(args.command.clone()),
     };
-    let mut bpf = by_bpf(args, &what).inspect_err(|_| drop(dir.remove_file(&name)))?;
+    let mut bpf = by_bpf(args, &what).inspect_err(|_| remove())?;
     let (way, cost) = match &mut bpf {
         Some(bpf) => ("ebpf", bpf.cost()),
         None => ("ptrace", ptrace_cost()),
@@ -74,16 +96,21 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
     }
     let writer = RefCell::new(writer);
     let broken = RefCell::new(None);
-    let subject = Cell::new(SubjectTime::Unknown);
+    // A full disk ends the recording, and not the program.
+    let write = |step: &dyn Fn(&mut TraceWriter) -> io::Result<()>| {
+        if broken.borrow().is_none()
+            && let Err(error) = step(&mut writer.borrow_mut())
+        {
+            *broken.borrow_mut() = Some(error);
+        }
+    };
     let unmodelled = RefCell::new(Counts::new());
     let begin = Instant::now();
     let mut resolver = TraceResolver::new(
         crate::os::clock::monotonic_ns(),
         scope,
         Box::new(ProcView),
-        // A full disk ends the recording, and not the program.
         Box::new(|event, paths| {
-            subject.set(subject.get().after(event));
             if let TraceEvent::Call(call) = event
                 && call.kind.get().is_unmodelled()
             {
@@ -92,17 +119,14 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
                 *calls += 1;
                 *bytes += call.bytes().or(call.wanted).unwrap_or(0);
             }
-            if broken.borrow().is_none()
-                && let Err(error) = writer.borrow_mut().event(event, paths)
-            {
-                *broken.borrow_mut() = Some(error);
-            }
+            write(&|writer| writer.event(event, paths));
             Ok(())
         }),
     );
     let tree = tree(&args.under, &mut resolver);
     writer.borrow_mut().tree(&tree, resolver.paths()).map_err(can_not)?;
     let mut wish = || {
+        write(&|writer| writer.flush_older(MOST_LOST));
         let is_over = args.period.is_some_and(|period| begin.elapsed() >= period);
         let is_stopped =
             is_over || signals::received().is_some() || args.process.is_some() && broken.borrow().is_some();
@@ -115,7 +139,7 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
     let took = begin.elapsed();
     let recorded = done.map_err(|error| {
         // Nothing was recorded.
-        let _ = dir.remove_file(&name);
+        remove();
         can_not_record(args, &error)
     })?;
     let kernel = bpf.as_ref().map(BpfRecorder::losses).unwrap_or_default();
@@ -149,45 +173,16 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
     let broken = broken.into_inner();
     let written = broken.map_or_else(|| writer.into_inner().finish(end), Err);
     let end = written.map_err(|error| {
-        if args.check_overhead {
-            let _ = dir.remove_file(&name);
-        }
-        let help = "what was written before is a trace that lacks its end";
+        let help = match args.check_overhead {
+            true => "give `-o` a path on a disk with space",
+            false => "what was written before is a trace that lacks its end",
+        };
         Failure::failed(format!("{}: the recording ended: {error}", path.display()), help)
     })?;
-    match args.check_overhead {
-        true => dir.remove_file(&name).map_err(can_not)?,
-        false => report(&path, &end, &recorded, &unmodelled, took.as_secs_f64()),
+    if !args.check_overhead {
+        report(path, &end, &recorded, &unmodelled, took.as_secs_f64());
     }
-    Ok((recorded.status.unwrap_or(0), subject.get().seconds().unwrap_or(took.as_secs_f64())))
-}
-
-/// How long the first program runs, in nanoseconds: what it has started may run on.
-#[derive(Clone, Copy)]
-enum SubjectTime {
-    Unknown,
-    Process { process: u32, since: u64 },
-    Ended(u64),
-}
-
-impl SubjectTime {
-    fn after(self, event: &TraceEvent) -> Self {
-        match (self, event) {
-            // The tree was read before it.
-            (Self::Unknown, TraceEvent::Exec { time, process, .. }) => {
-                Self::Process { process: *process, since: *time }
-            }
-            (Self::Process { process, since }, TraceEvent::Exit { time, thread }) if *thread == process => {
-                Self::Ended(time.saturating_sub(since))
-            }
-            _ => self,
-        }
-    }
-
-    fn seconds(self) -> Option<f64> {
-        let Self::Ended(ns) = self else { return None };
-        Some(ns as f64 / 1e9)
-    }
+    Ok((recorded.status.unwrap_or(0), recorded.took.unwrap_or(took).as_secs_f64()))
 }
 
 /// Calls by their names: how many, and their bytes.
@@ -215,7 +210,9 @@ fn by_bpf(args: &RecordArgs, what: &Recorded) -> Result<Option<BpfRecorder>, Fai
             Err(Failure::refused(format!("can't record: {why}"), help))
         }
         Err(why) => {
-            notice(&format!("note: by ptrace: {why}"));
+            // Not in each run of several.
+            static NOTED: Once = Once::new();
+            NOTED.call_once(|| notice(&format!("note: by ptrace: {why}")));
             Ok(None)
         }
     }
@@ -227,7 +224,7 @@ fn counted(all: impl IntoIterator<Item = (&'static str, u64)>) -> BTreeMap<Strin
 }
 
 /// The name of the part before the last.
-fn older(name: &OsStr) -> std::ffi::OsString {
+fn older(name: &OsStr) -> OsString {
     let mut older = name.to_owned();
     older.push(OLDER);
     older

@@ -1,25 +1,31 @@
 //! `wmlrun record --check-overhead`: how much longer a command takes while it is recorded.
 
 use super::console::notice;
-use super::recording::{can_not_record, record_once};
+use super::recording::{can_not_record, create, record_once};
 use super::recording_args::RecordArgs;
 use crate::analysis::{median, paired_ratio};
 use crate::diag::Failure;
+use crate::os::child::ProcessEnd;
 use crate::os::{ptrace, signals};
 use crate::util::count::fixed;
 use crate::util::duration;
 use std::io;
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 const PAIRS: usize = 5;
 const LEVEL: f64 = 0.95;
-/// The time between two looks at a command that is not recorded.
-const LOOK: Duration = Duration::from_millis(1);
+/// How often this program looks for a signal.
+const LOOK: Duration = Duration::from_millis(100);
+/// The seconds of a command that is long enough: of a shorter one its start alone may decide.
+const LONG_ENOUGH: f64 = 0.1;
+/// The widest interval that tells anything: its higher end by its lower one.
+const WIDEST: f64 = 1.5;
 
 /// Runs the command bare and recorded in turn, and prints the ratio of the times. The traces are removed.
 pub(super) fn check(args: &RecordArgs) -> Result<u8, Failure> {
+    // That there is such a file is told before anything runs.
+    drop(create(args)?);
     let mut times = [Vec::new(), Vec::new()];
     // The first run fills the caches, and is not counted.
     let first = std::iter::once((false, false));
@@ -37,12 +43,23 @@ pub(super) fn check(args: &RecordArgs) -> Result<u8, Failure> {
     }
     let [bare, recorded] = &times;
     let ends = paired_ratio(bare, recorded, LEVEL).and_then(|test| Some((test.estimate.value, test.estimate.ends()?)));
-    let ratio = ends.map_or("a time that can't be told".to_owned(), |(ratio, (low, high))| {
-        let [ratio, low, high] = [ratio, low, high].map(|n| fixed(n, 3));
-        format!("{ratio} times the time of the bare command, 95 % interval {low} to {high}")
+    let medians = [bare, recorded].map(|times| median(times).unwrap_or(0.0));
+    let shown = format!("median {} bare, {} recorded", duration::span(medians[0]), duration::span(medians[1]));
+    notice(&match ends {
+        Some((ratio, (low, high))) if medians[0] >= LONG_ENOUGH => {
+            let wide = if high > low * WIDEST {
+                "; it is too wide to tell: the runs differ, or the machine is busy"
+            } else {
+                ""
+            };
+            let [ratio, low, high] = [ratio, low, high].map(|n| fixed(n, 3));
+            let interval = format!("95 % interval {low} to {high}, from {PAIRS} pairs ({shown})");
+            format!("recorded: {ratio} times the time of the bare command, {interval}{wide}")
+        }
+        _ => {
+            format!("the command is too short to tell what recording it costs: it should take 0.1 s or more ({shown})")
+        }
     });
-    let [bare, recorded] = [bare, recorded].map(|times| duration::seconds(median(times).unwrap_or(0.0)));
-    notice(&format!("recorded: {ratio}, from {PAIRS} pairs (median {bare} bare, {recorded} recorded)"));
     Ok(0)
 }
 
@@ -76,8 +93,10 @@ fn measure(args: &RecordArgs, is_recorded: bool) -> Result<f64, Failure> {
 fn run(mut command: Command) -> io::Result<(i32, f64)> {
     let begin = Instant::now();
     let mut child = command.spawn()?;
+    let end = ProcessEnd::of(child.id() as i32);
     let mut has_asked = false;
     loop {
+        end.wait(LOOK);
         if let Some(status) = child.try_wait()? {
             return Ok((status.code().unwrap_or(128), begin.elapsed().as_secs_f64()));
         }
@@ -85,6 +104,5 @@ fn run(mut command: Command) -> io::Result<(i32, f64)> {
             has_asked = true;
             ptrace::kill(child.id() as i32, signals::TERMINATE as i32);
         }
-        thread::sleep(LOOK);
     }
 }

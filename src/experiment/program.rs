@@ -70,7 +70,7 @@ pub(super) fn run_program(
         true => "check the limits of processes and memory; `--resume` continues the experiment",
         false => "check the program that `--launch` names",
     };
-    signals::run_begins();
+    signals::second_breaks_off(signals::BrokenOff::Run);
     let mut group = Group::spawn_with(command, runs.map(AsFd::as_fd)).map_err(|e| ExperimentError::Failed {
         why: format!("can't start `{}`: {e}", words[0].display()),
         help: help.to_owned(),

@@ -43,8 +43,7 @@ const GUARD_SCRIPT: &str = "trap '' INT TERM HUP QUIT; G=' '; \
 #[derive(Debug)]
 pub struct Group {
     id: i32,
-    /// The process's pidfd, which is readable when the command has ended. `None` where the kernel provides none.
-    descriptor: Option<OwnedFd>,
+    end: ProcessEnd,
     /// Whether the group was added to the table, which may be full.
     tracked: bool,
     ended: Option<(ExitStatus, CpuTimes)>,
@@ -57,6 +56,26 @@ pub struct CpuTimes {
     pub user_ns: u64,
     /// System time in nanoseconds, with the same resolution.
     pub system_ns: u64,
+}
+
+/// The end of a process: its pidfd, which is readable then. `None` where the kernel provides none.
+#[derive(Debug)]
+pub struct ProcessEnd(Option<OwnedFd>);
+
+impl ProcessEnd {
+    /// That of a child whose status was not collected.
+    pub fn of(id: i32) -> Self {
+        let open = |pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok();
+        Self(rustix::process::Pid::from_raw(id).and_then(open))
+    }
+
+    /// Waits for it, for at most `limit`.
+    pub fn wait(&self, limit: Duration) {
+        match &self.0 {
+            Some(descriptor) => _ = fd::wait_readable(descriptor.as_raw_fd(), limit),
+            None => std::thread::sleep(limit.min(Duration::from_millis(1))),
+        }
+    }
 }
 
 impl Group {
@@ -130,9 +149,7 @@ impl Group {
         };
         let id = child.id() as i32;
         let tracked = GROUPS.iter().any(|slot| slot.compare_exchange(0, id, SeqCst, SeqCst).is_ok());
-        let descriptor = rustix::process::Pid::from_raw(id)
-            .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
-        Ok(Self { id, descriptor, tracked, ended: None })
+        Ok(Self { id, end: ProcessEnd::of(id), tracked, ended: None })
     }
 
     /// Waits for the end of the command, for at most `limit`. Returns its status, or `None` if it is still running.
@@ -146,12 +163,7 @@ impl Group {
             if remaining.is_zero() {
                 return Ok(None);
             }
-            match &self.descriptor {
-                Some(descriptor) => {
-                    fd::wait_readable(descriptor.as_raw_fd(), remaining);
-                }
-                None => std::thread::sleep(remaining.min(Duration::from_millis(5))),
-            }
+            self.end.wait(remaining);
         }
     }
 

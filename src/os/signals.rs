@@ -11,15 +11,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The message of the second signal, after which nothing is cleaned up.
-const IMMEDIATE_EXIT_NOTE: &[u8] =
-    b"\nnote: exited immediately: the measurement is lost, created files remain (`wmlrun clean DIR` removes them)\n";
+/// What the second signal breaks off: nothing is cleaned up after it.
+#[derive(Clone, Copy, Debug)]
+pub enum BrokenOff {
+    Preparation,
+    Run,
+    Recording,
+    Command,
+}
 
-/// The same before the first run.
-const EXIT_BEFORE_RUN_NOTE: &[u8] =
-    b"\nnote: exited immediately: file sets that were created remain (`wmlrun clean DIR` removes them)\n";
+/// The messages of the second signal, in the order of [`BrokenOff`].
+const IMMEDIATE_EXIT_NOTES: [&[u8]; 4] = [
+    b"\nnote: exited immediately: file sets that were created remain (`wmlrun clean DIR` removes them)\n",
+    b"\nnote: exited immediately: the measurement is lost, created files remain (`wmlrun clean DIR` removes them)\n",
+    b"\nnote: exited immediately: the trace lacks its end\n",
+    b"\nnote: exited immediately\n",
+];
 
-static RUN_HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+static BREAKS_OFF: AtomicUsize = AtomicUsize::new(BrokenOff::Preparation as usize);
 
 /// The first signal; 0 before any signal.
 static RECEIVED: AtomicUsize = AtomicUsize::new(0);
@@ -94,9 +103,9 @@ pub fn unanswered() -> Option<u8> {
     signal.filter(|_| !child::is_running())
 }
 
-/// Records that a run begins, whose measurement a second signal would lose.
-pub fn run_begins() {
-    RUN_HAS_BEGUN.store(true, SeqCst);
+/// Records what a second signal would break off from now on.
+pub fn second_breaks_off(what: BrokenOff) {
+    BREAKS_OFF.store(what as usize, SeqCst);
 }
 
 /// Returns the first signal that the handlers have received. `None` before any signal, and without handlers.
@@ -263,7 +272,7 @@ fn handlers() -> (Arc<AtomicUsize>, Arc<FirstSignal>) {
                 }
                 Order::Repeated => {}
                 Order::Second => {
-                    let note = if RUN_HAS_BEGUN.load(SeqCst) { IMMEDIATE_EXIT_NOTE } else { EXIT_BEFORE_RUN_NOTE };
+                    let note = IMMEDIATE_EXIT_NOTES[BREAKS_OFF.load(SeqCst)];
                     // An error (the reader is gone) does not matter: the program ends in any case.
                     let _ = rustix::io::write(rustix::stdio::stderr(), note);
                     child::kill_all();

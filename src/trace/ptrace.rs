@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::io;
 use std::mem::offset_of;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::{Duration, Instant};
 use wml_os::Errno;
 use wml_os::clock::monotonic_ns;
 use wml_os::ptrace::{self, CallInfo, Resume, ThreadStop};
@@ -38,6 +39,8 @@ pub enum RecordingWish {
 pub struct RecordingEnd {
     /// The exit status of the command; of one that a signal ended 128 and its number.
     pub status: Option<i32>,
+    /// From the start of the command to its end, as its parent sees them: what it has started may run on.
+    pub took: Option<Duration>,
     /// Programs that ran without the rights of their owner, because of the recorder.
     pub setuid: BTreeSet<String>,
     /// Calls whose end was not seen, such as those of threads that were killed in them.
@@ -67,8 +70,12 @@ struct Follower<'r, 'a> {
     is_attached: bool,
     is_detaching: bool,
     main: i32,
+    began: Instant,
     end: RecordingEnd,
 }
+
+/// How often `wish` is asked, at least.
+const ASK: Duration = Duration::from_millis(100);
 
 /// The kinds that have a system call here, by its number. `munmap` costs more than it tells.
 fn traced_kinds() -> HashMap<i64, KindId> {
@@ -86,6 +93,7 @@ pub fn record_by_ptrace(
     wish: &mut dyn FnMut() -> RecordingWish,
 ) -> io::Result<RecordingEnd> {
     let kinds = traced_kinds();
+    let began = Instant::now();
     let (main, is_attached, threads) = match what {
         Recorded::Command(words) => {
             let mut calls: Vec<i64> =
@@ -109,6 +117,7 @@ pub fn record_by_ptrace(
         is_attached,
         is_detaching: false,
         main,
+        began,
         end: RecordingEnd::default(),
     };
     ptrace::start_timer();
@@ -135,18 +144,22 @@ pub fn ptrace_cost() -> Option<f64> {
 
 impl Follower<'_, '_> {
     fn follow(&mut self, wish: &mut dyn FnMut() -> RecordingWish) -> io::Result<()> {
-        let mut has_asked = false;
+        let (mut asked, mut has_asked) = (Instant::now(), false);
         loop {
             let stop = match ptrace::next_stop() {
                 Ok(stop) => stop,
                 Err(Errno::CHILD) => return Ok(()),
                 Err(error) => return Err(error.into()),
             };
-            if stop.is_none() && !has_asked && wish() == RecordingWish::Stop {
-                has_asked = true;
-                match self.is_attached {
-                    true => self.detach(),
-                    false => ptrace::kill(self.main, libc::SIGTERM),
+            // The timer ends no wait while threads stop all the time.
+            if stop.is_none() || asked.elapsed() >= ASK {
+                asked = Instant::now();
+                if wish() == RecordingWish::Stop && !has_asked {
+                    has_asked = true;
+                    match self.is_attached {
+                        true => self.detach(),
+                        false => ptrace::kill(self.main, libc::SIGTERM),
+                    }
                 }
             }
             if let Some((thread, stop)) = stop {
@@ -217,7 +230,7 @@ impl Follower<'_, '_> {
                 let known = self.threads.remove(&thread);
                 self.end.unfinished += u64::from(known.is_some_and(|known| known.call.is_some()));
                 if thread == self.main {
-                    self.end.status = Some(status);
+                    (self.end.status, self.end.took) = (Some(status), Some(self.began.elapsed()));
                 }
                 return self.resolver.exit(monotonic_ns(), thread as u32);
             }

@@ -7,6 +7,7 @@ use super::paths::{PathId, PathTable};
 use super::varint::put;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write};
+use std::time::{Duration, Instant};
 use wml_text::printable;
 
 /// How many bytes of new paths end a block.
@@ -32,7 +33,11 @@ pub struct TraceWriter<'a> {
     parts: Option<(u64, NextPart<'a>)>,
     dropped_parts: u64,
     length: u64,
+    /// The bytes of the longest block with its paths.
+    longest: u64,
     events: Vec<TraceEvent>,
+    /// When the first of these events was received.
+    since: Option<Instant>,
     /// The numbers in the file of the paths of the table; 0 for none, as the root needs none.
     numbers: Vec<u32>,
     count: u32,
@@ -56,7 +61,9 @@ impl<'a> TraceWriter<'a> {
             parts: None,
             dropped_parts: 0,
             length,
+            longest: 0,
             events: Vec::new(),
+            since: None,
             numbers: Vec::new(),
             count: 2,
             new_paths: Vec::new(),
@@ -134,10 +141,12 @@ impl<'a> TraceWriter<'a> {
             TraceEvent::Exec { path, .. } => *path = path.map(|path| self.number(path, paths)),
             _ => {}
         }
+        self.since.get_or_insert_with(Instant::now);
         self.events.push(event);
-        // Names may be longer than all else.
-        let most_names = self.parts.as_ref().map_or(MOST_NEW_PATHS, |(most, _)| MOST_NEW_PATHS.min(*most / 4));
-        if self.events.len() == BLOCK_EVENTS || self.new_paths.len() as u64 >= most_names {
+        // No block is longer than half a part: an event has some 8 bytes, and names may be longer than all else.
+        let part = self.parts.as_ref().map_or(u64::MAX, |(most, _)| *most);
+        let most_events = (BLOCK_EVENTS as u64).min(part / 64);
+        if self.events.len() as u64 >= most_events || self.new_paths.len() as u64 >= MOST_NEW_PATHS.min(part / 4) {
             self.flush()?;
         }
         Ok(())
@@ -151,18 +160,25 @@ impl<'a> TraceWriter<'a> {
         Ok(())
     }
 
+    /// Writes the events that were received, if the first of them was that long ago.
+    pub fn flush_older(&mut self, age: Duration) -> io::Result<()> {
+        if self.since.is_some_and(|since| since.elapsed() >= age) { self.flush() } else { Ok(()) }
+    }
+
     /// Writes the events that were received as a block.
     pub fn flush(&mut self) -> io::Result<()> {
         let before = self.length;
+        self.since = None;
         self.flush_paths()?;
         if !self.events.is_empty() {
             let parts = columns::encode(&self.events);
             self.events.clear();
             self.length += format::write_block(&mut *self.output, format::EVENTS, &parts)?;
         }
+        self.longest = self.longest.max(self.length - before);
         if let Some((most, next)) = &mut self.parts
             // The next block may be as long.
-            && self.length + (self.length - before) > *most
+            && self.length + self.longest.min(*most / 2) > *most
         {
             self.output.flush()?;
             self.output = next()?;

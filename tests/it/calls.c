@@ -1,9 +1,10 @@
 // Known calls on files. `calls WHAT`: `all` makes one of each kind, `exec` goes on after it, `steady` writes until there is a file
-// `stop`, `names COUNT` looks for so many names that do not exist, `fast COUNT` makes so many reads in two threads.
+// `stop`, `pauses` writes some and then waits for ever, `names COUNT` looks for so many names that do not exist, `fast COUNT` makes so many reads in two threads.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,15 @@ static int steady(void) {
     return 0;
 }
 
+static void pauses(void) {
+    signal(SIGTERM, SIG_IGN);
+    int fd = open("steady", O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    for (int i = 0; i < 100; i++)
+        write(fd, "x", 1);
+    for (;;)
+        pause();
+}
+
 // Looks for so many names that do not exist.
 static void names(long count) {
     char name[200];
@@ -111,6 +121,8 @@ int main(int argc, char **argv) {
     }
     if (!strcmp(argv[1], "steady"))
         return steady();
+    if (!strcmp(argv[1], "pauses"))
+        pauses();
     if (!strcmp(argv[1], "names")) {
         names(atol(argv[2]));
         return 0;

@@ -17,18 +17,9 @@ use wml::trace::TraceEvent;
 use wml::util::count::grouped;
 use wml::util::size;
 
-use crate::cmd::{Output, Wml, disk, long, named_binary, short_or_long, skip};
+use crate::cmd::{Output, Wml, disk, long, named_binary, short_or_long};
 use crate::mounts::{self, Fs, Mount};
-use crate::truth::{Calls, Truth, compile, events, show, wait_for};
-
-/// Whether programs in the kernel are allowed here. Says so if not.
-fn has_bpf() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        skip("needs root");
-    }
-    is_root
-}
+use crate::truth::{Calls, Truth, compile, events, has_bpf, show, wait_for};
 
 fn shown(trace: &Path) -> Value {
     let output = Wml::new().args(["trace", "show", "--json"]).args([trace]).run().exits(0);

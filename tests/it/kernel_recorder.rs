@@ -6,11 +6,13 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::cmd::{binary, disk};
+use crate::cmd::{binary, disk, has};
+use crate::truth::has_bpf;
 
 #[test]
 fn where_the_kernel_has_no_types_the_reason_is_named_and_ptrace_is_used() {
-    needs!(rustix::process::geteuid().is_root(), "needs root");
+    needs!(has_bpf());
+    needs!(rustix::process::geteuid().is_root() && has("unshare"), "needs root and unshare");
     let dir = TempDir::new_in(disk()).unwrap();
     let run = |more: &str| {
         let _ = fs::remove_file(dir.path().join("t.wtrace"));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cmd::{has, long};
-use crate::truth::{Truth, show, wait_for};
+use crate::truth::{Truth, has_bpf, show, wait_for};
 
 /// A recording of a program and what is compared.
 struct Scene {
@@ -104,7 +104,7 @@ fn kill(mut recorder: Child) -> bool {
 
 #[test]
 fn programs_in_the_kernel_go_with_their_recorder_and_the_program_goes_on() {
-    needs!(rustix::process::geteuid().is_root(), "needs root");
+    needs!(has_bpf());
     needs!(has("bpftool"), "needs bpftool");
     let scene = Scene::new(400_000, 1);
     let ends = |at| {

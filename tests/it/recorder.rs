@@ -1,26 +1,15 @@
 //! Tests `wmlrun record` with a program of known calls, and what becomes of both when one of them ends.
 
 use std::fs;
-use std::io::BufReader;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::io::{BufReader, BufWriter, Write as _};
+use std::path::Path;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
 use wml::trace::{TraceEvent, TraceReader, TracedCall};
 
-use crate::cmd::{Output, Wml, disk};
-
-/// The program of known calls, and a directory for it.
-fn calls() -> (TempDir, PathBuf) {
-    let dir = TempDir::new_in(disk()).unwrap();
-    let program = dir.path().join("calls");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/calls.c");
-    let built = Command::new("cc").arg("-w").arg("-o").arg(&program).arg(source).arg("-lpthread").status().unwrap();
-    assert!(built.success());
-    (dir, program)
-}
+use crate::cmd::{Output, Wml, short_or_long};
+use crate::truth::{CallsProgram, show, wait_for};
 
 fn record(dir: &Path, args: &[&str]) -> Output {
     Wml::below(dir).args(["record", "--by", "ptrace", "-o", "t.wtrace"]).args(args).run()
@@ -59,12 +48,12 @@ fn lines(trace: &Path, dir: &Path, wanted: impl Fn(&TracedCall) -> bool) -> Vec<
 
 #[test]
 fn every_call_is_recorded_once_with_its_file_offset_and_result() {
-    let (dir, program) = calls();
-    let work = dir.path().join("work");
+    let calls = CallsProgram::new();
+    let work = calls.dir().join("work");
     fs::create_dir(&work).unwrap();
     let output = Wml::below(&work)
         .args(["record", "--by", "ptrace", "-o", "t.wtrace", "--under", "."])
-        .args(["--", program.to_str().unwrap(), "all"])
+        .args(["--", &calls.program(), "all"])
         .run()
         .exits(0);
     assert!(output.stderr.contains("lost: 0"), "{}", output.stderr);
@@ -140,51 +129,34 @@ fn every_call_is_recorded_once_with_its_file_offset_and_result() {
 
 #[test]
 fn the_status_is_that_of_the_command_and_a_file_is_never_replaced() {
-    let (dir, program) = calls();
-    let program = program.to_str().unwrap();
-    record(dir.path(), &["--", "sh", "-c", "exit 7"]).exits(7);
-    fs::write(dir.path().join("t.wtrace"), "mine").unwrap();
-    let path = dir.path().join("t.wtrace");
-    let again = Wml::below(dir.path())
+    let calls = CallsProgram::new();
+    let program = calls.program();
+    record(calls.dir(), &["--", "sh", "-c", "exit 7"]).exits(7);
+    fs::write(calls.dir().join("t.wtrace"), "mine").unwrap();
+    let path = calls.dir().join("t.wtrace");
+    let again = Wml::below(calls.dir())
         .args(["record", "--by", "ptrace", "-o"])
         .args([&path])
-        .args(["--", program, "exec"])
+        .args(["--", &program, "exec"])
         .run()
         .exits(3);
     assert!(again.stderr.contains("can't write") && again.stderr.contains("remove it"), "{}", again.stderr);
-    let link = dir.path().join("link");
-    std::os::unix::fs::symlink(dir.path().join("target"), &link).unwrap();
-    Wml::below(dir.path())
+    let link = calls.dir().join("link");
+    std::os::unix::fs::symlink(calls.dir().join("target"), &link).unwrap();
+    Wml::below(calls.dir())
         .args(["record", "--by", "ptrace", "-o"])
         .args([&link])
-        .args(["--", program, "exec"])
+        .args(["--", &program, "exec"])
         .run()
         .exits(3);
-    assert!(!dir.path().join("target").exists());
+    assert!(!calls.dir().join("target").exists());
     assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
-    let missing = record(dir.path(), &["--", "/nonexistent/program"]).exits(3);
+    let missing = record(calls.dir(), &["--", "/nonexistent/program"]).exits(3);
     assert!(missing.stderr.contains("can't record /nonexistent/program"), "{}", missing.stderr);
     assert!(!missing.dir().join("t.wtrace").exists());
-    record(dir.path(), &["-p", "2147483647"]).exits(3);
-    let foreign = Wml::below(dir.path()).args(["trace", "show"]).args([&path]).run().exits(2);
+    record(calls.dir(), &["-p", "2147483647"]).exits(3);
+    let foreign = Wml::below(calls.dir()).args(["trace", "show"]).args([&path]).run().exits(2);
     assert!(foreign.stderr.contains("it is no trace"), "{}", foreign.stderr);
-}
-
-/// Starts the program as one that the recorder attaches to.
-fn steady(dir: &Path, program: &Path) -> std::process::Child {
-    let mut command = Command::new(program);
-    let child = command.arg("steady").current_dir(dir).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    wait_for(|| fs::metadata(dir.join("steady")).is_ok_and(|meta| meta.len() > 0));
-    child
-}
-
-#[track_caller]
-fn wait_for(is_so: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < Duration::from_mins(1), "it did not happen within a minute");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// Whether a process has a recorder.
@@ -196,21 +168,19 @@ fn is_traced(process: u32) -> bool {
 #[test]
 fn a_process_that_was_attached_to_goes_on_when_the_recording_ends() {
     for signal in [Signal::INT, Signal::KILL] {
-        let (dir, program) = calls();
-        let child = steady(dir.path(), &program);
-        let recorder = Wml::below(dir.path())
+        let calls = CallsProgram::new();
+        let child = calls.steady();
+        let recorder = Wml::below(calls.dir())
             .args(["record", "--by", "ptrace", "-o", "t.wtrace", "-p"])
             .args([child.id().to_string()])
             .start();
         let own = recorder.dir().to_owned();
         wait_for(|| is_traced(child.id()));
-        let size = || fs::metadata(dir.path().join("steady")).unwrap().len();
-        let before = size();
-        wait_for(|| size() > before + 20);
+        calls.writes(21);
         recorder.signal(signal);
         if signal == Signal::INT {
             let output = recorder.wait().exits(0);
-            let found = lines(&own.join("t.wtrace"), dir.path(), |_| true);
+            let found = lines(&own.join("t.wtrace"), calls.dir(), |_| true);
             assert!(
                 found.len() > 20
                     && found.iter().all(|line| line.starts_with("write steady @") || line == "access stop = -2"),
@@ -220,19 +190,19 @@ fn a_process_that_was_attached_to_goes_on_when_the_recording_ends() {
         } else {
             drop(recorder.wait());
         }
-        fs::write(dir.path().join("stop"), "").unwrap();
+        fs::write(calls.dir().join("stop"), "").unwrap();
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{signal:?}");
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), size().to_string());
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), calls.written().to_string());
     }
 }
 
 #[test]
 fn a_command_ends_with_its_recorder_and_never_with_failing_calls() {
     for delay in [0, 3, 10, 40] {
-        let (dir, program) = calls();
-        let recorder = Wml::below(dir.path())
-            .args(["record", "--by", "ptrace", "-o", "t.wtrace", "--", program.to_str().unwrap(), "steady"])
+        let calls = CallsProgram::new();
+        let recorder = Wml::below(calls.dir())
+            .args(["record", "--by", "ptrace", "-o", "t.wtrace", "--", &calls.program(), "steady"])
             .start();
         let file = recorder.dir().join("steady");
         wait_for(|| fs::metadata(&file).is_ok_and(|meta| meta.len() > 0));
@@ -249,14 +219,14 @@ fn a_command_ends_with_its_recorder_and_never_with_failing_calls() {
 
 #[test]
 fn traces_are_imported_from_strace_and_compared() {
-    let (dir, program) = calls();
+    let calls = CallsProgram::new();
     let text = "7 100.001 openat(AT_FDCWD</w>, \"a\", O_RDWR|O_CREAT, 0644) = 3</w/a> <0.00002>\n";
     let write = "7 100.002 write(3</w/a>, \"x\"..., 4096) = 4096 <0.00003>\n".repeat(50);
     let sync = "7 100.003 fsync(3</w/a>) = 0 <0.00003>\n".repeat(10);
     let import = |name: &str, text: &str| {
-        let from = dir.path().join(format!("{name}.txt"));
+        let from = calls.dir().join(format!("{name}.txt"));
         fs::write(&from, text).unwrap();
-        let trace = dir.path().join(name);
+        let trace = calls.dir().join(name);
         Wml::new().args(["trace", "import", "strace"]).args([&from]).args(["-o"]).args([&trace]).run().exits(0);
         trace
     };
@@ -266,8 +236,50 @@ fn traces_are_imported_from_strace_and_compared() {
     let json = Wml::new().args(["compare", "--format", "json"]).args([&a, &b]).run().exits(0).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["classes"]["fsync"]["calls"], serde_json::json!([0, 10]));
-    let foreign = Wml::new().args(["trace", "import", "strace"]).args([&program]).run().exits(2);
+    let foreign = Wml::new().args(["trace", "import", "strace"]).args([calls.program()]).run().exits(2);
     assert!(foreign.stderr.contains("no call as strace writes it"), "{}", foreign.stderr);
-    let mixed = Wml::new().args(["compare"]).args([&a, &program]).run().exits(2);
+    let mixed = Wml::new().args(["compare"]).args([&a, &calls.path("calls")]).run().exits(2);
     assert!(mixed.stderr.contains("A is a trace, and B is none"), "{}", mixed.stderr);
+}
+
+/// The most memory that it has until it ends, in bytes.
+fn peak_memory(wmlrun: Wml) -> u64 {
+    let running = wmlrun.timeout(Duration::from_mins(20)).start();
+    let status = format!("/proc/{}/status", running.pid());
+    let peak = || {
+        let text = fs::read_to_string(&status).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok())
+    };
+    let mut most = 0;
+    // One that has ended has none.
+    while let Some(now) = peak() {
+        most = now << 10;
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    drop(running.wait().exits(0));
+    most
+}
+
+#[test]
+fn a_path_takes_no_more_memory_than_its_last_name_and_32_bytes() {
+    let paths = short_or_long(20_000, 10_000_000);
+    let calls = CallsProgram::new();
+    let text = calls.path("strace.txt");
+    let mut file = BufWriter::new(fs::File::create(&text).unwrap());
+    let mut most = (256 << 20) + 32 * paths;
+    for n in 0..paths {
+        let name = n.to_string();
+        most += name.len() as u64;
+        writeln!(file, "1 1.0 access(\"/{}/{name}\", F_OK) = 0", n % 1000).unwrap();
+    }
+    file.into_inner().unwrap();
+    let trace = calls.path("t.wtrace");
+    let import = Wml::new().args(["trace", "import", "strace"]).args([&text]).args(["-o"]).args([&trace]);
+    let shown = Wml::new().args(["trace", "show"]).args([&trace]);
+    let compared = Wml::new().args(["compare"]).args([&trace, &trace]);
+    for (what, command) in [("imported", import), ("shown", shown), ("compared", compared)] {
+        let peak = peak_memory(command);
+        show(&format!("{paths} paths {what} in {} MiB, {} are allowed", peak >> 20, most >> 20));
+        assert!(peak > 0 && peak <= most, "{what}: {peak} of {most}");
+    }
 }

@@ -1,17 +1,20 @@
-//! Helper that records a program which says each of its calls: its log, and what a trace has of it.
+//! Helper that records programs whose calls are known: one that says each of its calls, with its log and what a trace has of
+//! it, and one that makes those of `calls.c`.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use wml::trace::{TraceEvent, TraceReader, TracedCall};
+use wml::trace::{BpfRecorder, TraceEvent, TraceReader, TracedCall};
 
-use crate::cmd::{binary, disk};
+use crate::cmd::{binary, disk, skip};
 
 /// The calls of each thread.
 pub(crate) type Calls = BTreeMap<u32, Vec<String>>;
@@ -49,9 +52,9 @@ impl Truth {
 
     /// The same by a shell, which says in a file with what it has ended.
     pub(crate) fn watched(&self, calls: u32) -> Vec<String> {
-        let words = self.words(calls).join(" ");
-        let script = format!("cd {}; {words}; echo $? > status", self.dir.path().display());
-        ["sh", "-c", &script].map(str::to_owned).to_vec()
+        let dir = self.dir.path().to_str().unwrap();
+        let shell = ["sh", "-c", "cd \"$0\"; \"$@\"; echo $? > status", dir].map(str::to_owned);
+        shell.into_iter().chain(self.words(calls)).collect()
     }
 
     /// A recorder, whose trace is `t.wtrace`.
@@ -132,11 +135,93 @@ impl Truth {
     }
 }
 
-/// Compiles a program of this project.
+/// The program of `calls.c`, in a directory of its own. Dropped, it is killed wherever it runs.
+pub(crate) struct CallsProgram(TempDir);
+
+impl CallsProgram {
+    pub(crate) fn new() -> Self {
+        let dir = TempDir::new_in(disk()).unwrap();
+        compile("tests/it/calls.c", &dir.path().join("calls"));
+        Self(dir)
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir().join(name)
+    }
+
+    pub(crate) fn program(&self) -> String {
+        self.path("calls").to_str().unwrap().to_owned()
+    }
+
+    /// Starts it as one that a recorder attaches to, and waits until it writes.
+    pub(crate) fn steady(&self) -> Child {
+        let mut command = Command::new(self.program());
+        let child = command.arg("steady").current_dir(self.dir()).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        wait_for(|| self.written() > 0);
+        child.unwrap()
+    }
+
+    /// How much it has written while it ran steadily.
+    pub(crate) fn written(&self) -> u64 {
+        fs::metadata(self.path("steady")).map_or(0, |meta| meta.len())
+    }
+
+    /// Waits until it has written so much more.
+    pub(crate) fn writes(&self, more: u64) {
+        let before = self.written();
+        wait_for(|| self.written() >= before + more);
+    }
+
+    /// Kills it, whoever started it.
+    pub(crate) fn kill(&self) {
+        let program = fs::canonicalize(self.program()).unwrap();
+        for process in fs::read_dir("/proc").unwrap().flatten() {
+            let is_it = fs::read_link(process.path().join("exe")).is_ok_and(|exe| exe == program);
+            let number = process.file_name().to_str().and_then(|name| name.parse().ok());
+            if let Some(process) = number.filter(|_| is_it).and_then(Pid::from_raw) {
+                let _ = kill_process(process, Signal::KILL);
+            }
+        }
+    }
+}
+
+impl Drop for CallsProgram {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Whether programs in the kernel are allowed here. Says so if not.
+pub(crate) fn has_bpf() -> bool {
+    BpfRecorder::allowed().inspect_err(|why| skip(&why.to_string())).is_ok()
+}
+
+/// Compiles a program of this project, once for all that want it.
 pub(crate) fn compile(source: &str, program: &Path) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
-    let built = Command::new("cc").args(["-O1", "-w", "-pthread", "-o"]).args([program, &source]).status();
-    assert!(built.unwrap().success());
+    static COMPILED: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut compiled = COMPILED.lock().unwrap();
+    let first = compiled.entry(source.to_owned()).or_insert_with(|| {
+        let name = Path::new(source).file_stem().unwrap().to_str().unwrap();
+        let [own, all] = [format!("{name}-{}", std::process::id()), format!("{name}-compiled")].map(|n| disk().join(n));
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+        let built = Command::new("cc").args(["-O1", "-w", "-pthread", "-o"]).args([&own, &source]).status();
+        assert!(built.unwrap().success());
+        fs::rename(&own, &all).unwrap();
+        all
+    });
+    if fs::hard_link(&first, program).is_err() {
+        copy(first, program);
+    }
+}
+
+/// Copies a program, not by this process: what its other threads start may have it open for writing still, and then nobody can
+/// execute it.
+pub(crate) fn copy(program: &Path, to: &Path) {
+    assert!(Command::new("cp").args([program, to]).status().unwrap().success());
 }
 
 /// Passes on the events of a trace, each with the path of a call.
@@ -160,6 +245,7 @@ pub(crate) fn show(figures: &str) {
 }
 
 /// Waits until it is so, for a minute at most.
+#[track_caller]
 pub(crate) fn wait_for(is_so: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_so() {

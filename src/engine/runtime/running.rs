@@ -146,7 +146,7 @@ impl Running {
     /// Opens the gate for the threads, which must be ready; the run ends after `limit`.
     pub fn open(&mut self, limit: Option<Duration>) {
         let shared = &self.shared;
-        signals::run_begins();
+        signals::second_breaks_off(signals::BrokenOff::Run);
         wml_os::annotate("gate opens");
         self.from = shared.clock.raw();
         shared.set_deadline(self.tick_after(limit));

@@ -118,15 +118,18 @@ pub struct BpfRecorder {
 }
 
 impl BpfRecorder {
-    /// Starts to record. `ring`: bytes for records that are not read yet, a power of two.
-    fn start(target: BpfTarget, ring: Option<u32>) -> Result<Self, BpfRefusal> {
+    /// Why eBPF can't be used, if that can be told without the kernel's answer.
+    pub fn allowed() -> Result<(), BpfRefusal> {
         capable()?;
         if OBJECT.is_empty() {
             return Err(BpfRefusal::Processor);
         }
-        if !Path::new(TYPES).exists() {
-            return Err(BpfRefusal::NoTypes);
-        }
+        if Path::new(TYPES).exists() { Ok(()) } else { Err(BpfRefusal::NoTypes) }
+    }
+
+    /// Starts to record. `ring`: bytes for records that are not read yet, a power of two.
+    fn start(target: BpfTarget, ring: Option<u32>) -> Result<Self, BpfRefusal> {
+        Self::allowed()?;
         let refused = |error: &dyn std::error::Error| BpfRefusal::Kernel(chain(error));
         let btf = Btf::from_sys_fs().map_err(|error| refused(&error))?;
         let words = plan::words();

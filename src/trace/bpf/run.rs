@@ -11,10 +11,13 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
+use wml_os::child::ProcessEnd;
 use wml_os::{proc::kernel_text, ptrace};
 
 /// The least and the most time between two looks at the ring.
 const LOOK: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(16)];
+/// The most records between two looks at the command.
+const RECORDS: usize = 1 << 12;
 /// How often `wish` is asked, and whether what is recorded still runs.
 const ASK: Duration = Duration::from_millis(100);
 
@@ -38,7 +41,9 @@ impl BpfRecorder {
         let mut running = match what {
             Recorded::Command(words) => {
                 let (program, args) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-                BpfSubject::Command(Command::new(program).args(args).spawn()?, None)
+                let began = Instant::now();
+                let child = Command::new(program).args(args).spawn()?;
+                BpfSubject::Command { end: ProcessEnd::of(child.id() as i32), child, began, ended: None }
             }
             Recorded::Process(process) if runs(*process as u32) => BpfSubject::Process(*process as u32),
             Recorded::Process(_) => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
@@ -46,14 +51,14 @@ impl BpfRecorder {
         };
         let (mut look, mut asked, mut has_asked) = (LOOK[0], Instant::now(), false);
         loop {
-            let n = self.drain(1 << 16, resolver)?;
+            let n = self.drain(RECORDS, resolver)?;
             if asked.elapsed() >= ASK {
                 asked = Instant::now();
-                if !has_asked && wish() == RecordingWish::Stop {
+                if wish() == RecordingWish::Stop && !has_asked {
                     has_asked = true;
                     match &running {
                         BpfSubject::Process(_) => break,
-                        BpfSubject::Command(child, _) => ptrace::kill(child.id() as i32, libc::SIGTERM),
+                        BpfSubject::Command { child, .. } => ptrace::kill(child.id() as i32, libc::SIGTERM),
                     }
                 }
                 if n == 0 {
@@ -64,14 +69,18 @@ impl BpfRecorder {
                 break;
             }
             look = if n > 0 { LOOK[0] } else { (look * 2).min(LOOK[1]) };
-            thread::sleep(look);
+            if n < RECORDS {
+                running.wait(look);
+            }
         }
         self.drain(usize::MAX, resolver)?;
-        let status = match running {
-            BpfSubject::Command(_, Some(status)) => status.code().or_else(|| Some(128 + status.signal()?)),
-            _ => None,
+        let (status, took) = match running {
+            BpfSubject::Command { ended: Some((status, took)), .. } => {
+                (status.code().or_else(|| Some(128 + status.signal()?)), Some(took))
+            }
+            _ => (None, None),
         };
-        Ok(RecordingEnd { status, ..RecordingEnd::default() })
+        Ok(RecordingEnd { status, took, ..RecordingEnd::default() })
     }
 
     /// What a call costs that is recorded, in nanoseconds, by calls of this program. Before `run`, on the same thread.
@@ -105,7 +114,13 @@ fn call_time() -> Option<f64> {
 
 /// What is recorded.
 enum BpfSubject {
-    Command(Child, Option<ExitStatus>),
+    Command {
+        child: Child,
+        end: ProcessEnd,
+        began: Instant,
+        /// Its status, and how long it ran.
+        ended: Option<(ExitStatus, Duration)>,
+    },
     Process(u32),
 }
 
@@ -113,13 +128,21 @@ impl BpfSubject {
     /// True if it has ended; what it has started may run still.
     fn is_over(&mut self) -> io::Result<bool> {
         match self {
-            Self::Command(child, status) => {
-                if status.is_none() {
-                    *status = child.try_wait()?;
+            Self::Command { child, began, ended, .. } => {
+                if ended.is_none() {
+                    *ended = child.try_wait()?.map(|status| (status, began.elapsed()));
                 }
-                Ok(status.is_some())
+                Ok(ended.is_some())
             }
             Self::Process(process) => Ok(!runs(*process)),
+        }
+    }
+
+    /// Waits for so long, or until the command ends.
+    fn wait(&self, time: Duration) {
+        match self {
+            Self::Command { end, ended: None, .. } => end.wait(time),
+            _ => thread::sleep(time),
         }
     }
 }
