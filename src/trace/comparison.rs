@@ -2,7 +2,6 @@
 
 use super::kind::{CALL_CLASSES, CallClass};
 use super::summary::{ClassFigures, TraceSummary};
-use std::cmp::Reverse;
 use wml_text::count::{count, fixed, grouped, measured};
 use wml_text::size;
 
@@ -46,13 +45,17 @@ pub struct TraceComparison<'t> {
 impl<'t> TraceComparison<'t> {
     pub fn of(a: &'t TraceSummary, b: &'t TraceSummary) -> Self {
         let mut comparison = Self { sides: [a, b], work: None, none: ClassFigures::default(), differences: Vec::new() };
+        let are_empty = [a, b].map(|side| side.calls() == 0);
+        if are_empty[0] != are_empty[1] {
+            comparison.differences = vec![format!("{} has no calls", if are_empty[0] { "A" } else { "B" })];
+            return comparison;
+        }
         comparison.work = comparison.agreement();
         let mut found: Vec<TraceDifference> =
             comparison.telling().into_iter().flat_map(|c| comparison.class(c)).collect();
         found.extend(comparison.directory_syncs());
         found.extend(comparison.threads());
-        found
-            .sort_by(|a, b| (Reverse(a.0), b.1).partial_cmp(&(Reverse(b.0), a.1)).unwrap_or(std::cmp::Ordering::Equal));
+        found.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)));
         comparison.differences = found.into_iter().map(|(.., text)| text).collect();
         comparison
     }
@@ -326,5 +329,6 @@ mod tests {
         let a = counted(&[("read", 40), ("write", 40), ("fsync", 1)]);
         let b = counted(&[("read", 40), ("write", 40), ("fsync", 2)]);
         assert_eq!(TraceComparison::of(&a, &b).differences, ["B makes 2 fsync calls, A 1"]);
+        assert_eq!(TraceComparison::of(&a, &counted(&[])).differences, ["B has no calls"]);
     }
 }

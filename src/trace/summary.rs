@@ -10,7 +10,7 @@ use super::used_files::{FileFigures, UsedFiles};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use wml_text::count::count;
-use wml_text::printable;
+use wml_text::{printable, size};
 
 /// The calls of a class.
 #[derive(Clone, Debug, Default)]
@@ -177,7 +177,9 @@ impl TraceSummary {
                 }
             }
             (None, Some(0) | None) => missing.push("the end: the recorder was stopped by force".to_owned()),
-            (None, Some(bytes)) => missing.push(format!("the end, after {bytes} bytes of a block that is not whole")),
+            (None, Some(bytes)) => {
+                missing.push(format!("the end: its last {} are no whole block", size::format(bytes)));
+            }
         }
         missing
     }

@@ -121,6 +121,25 @@ fn times_of_different_recorders_are_not_compared() {
 }
 
 #[test]
+fn hidden_names_an_unusual_end_and_a_missing_one_are_told() {
+    let recorded = Wml::below(&disk())
+        .args(["record", "--by", "ptrace", "--hash-names", "-o", "t.wtrace", "--", "sh", "-c", "echo > file; exit 3"])
+        .run()
+        .exits(3);
+    let trace = recorded.dir().join("t.wtrace");
+    let shown = read(&["trace", "show"], &[&trace]);
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("whose names are hidden") && words.contains("ended with status 3"), "{shown}");
+    let bytes = fs::read(&trace).unwrap();
+    fs::write(&trace, &bytes[..bytes.len() - 9]).unwrap();
+    let shown = read(&["trace", "show"], &[&trace]);
+    assert!(shown.contains("the trace is incomplete: it lacks the end: its last "), "{shown}");
+    let listed = Wml::new().args(["trace", "show", "--calls"]).args([&trace]).run().exits(0);
+    assert_eq!(listed.stderr, "warning: the trace lacks its end\n");
+    assert!(listed.stdout.lines().count() > 2, "{}", listed.stdout);
+}
+
+#[test]
 fn another_command_names_the_one_that_shows_a_trace() {
     let dir = TempDir::new_in(scratch()).unwrap();
     let trace = imported(dir.path(), "a", &transactions(1));
