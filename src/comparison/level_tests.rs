@@ -3,7 +3,7 @@
 
 use super::build::STUDY_LEVEL;
 use super::factorial::{CellGroup, cell_groups, values_of};
-use super::numbers::{confidence, dash, interval, moment, probability, statistic};
+use super::numbers::{confidence, dash, in_unit, interval, moment, probability, statistic};
 use super::{FactorLevels, FactorialCell};
 use crate::analysis::{Direction, SampleSummary, ShapiroWilk, StudyTest, TTest, TTestKind, shapiro_wilk, study};
 use crate::import::Metric;
@@ -120,9 +120,9 @@ impl LevelTests {
         let numbers = |names: &[&str]| names.iter().map(|name| SheetColumn::numbers(name)).collect::<Vec<_>>();
         let ends = format!("{} interval", confidence(STUDY_LEVEL));
         let unit = match self.metric.parse::<Metric>().ok().and_then(|metric| metric.nanoseconds()) {
-            Some(unit) if unit > 1.0 => " in seconds",
-            Some(_) => " in nanoseconds",
-            None => "",
+            Some(unit) if unit > 1.0 => " in seconds".to_owned(),
+            Some(_) => " in nanoseconds".to_owned(),
+            None => in_unit(&self.metric),
         };
         let samples = numbers(&["runs", "mean", "median", "variance", "W", "p of W"]);
         let f = numbers(&["F", "df", "df of the level", "p", &ends]);

@@ -180,6 +180,14 @@ pub fn with_direction(metric: &str) -> String {
     }
 }
 
+/// The unit of a metric in a title, behind its name; empty if the name or each value says it.
+pub(super) fn in_unit(metric: &str) -> String {
+    match metric.parse::<Metric>().map_or("", |metric| metric.unit()) {
+        "" | "ops/s" | "per second" => String::new(),
+        unit => format!(" in {unit}"),
+    }
+}
+
 /// Formats a value of a metric with its unit.
 pub(super) fn with_unit(metric: &str, value: f64) -> String {
     let unit = metric.parse::<Metric>().map_or("", |metric| metric.unit());

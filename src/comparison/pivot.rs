@@ -3,7 +3,7 @@
 
 use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups, common_blocks};
 use super::improvement::improvements;
-use super::numbers::{factor, figure};
+use super::numbers::{factor, figure, in_unit};
 use super::{FactorLevels, FactorialCell, FactorialDesign, FactorialTables, Improvement, ImprovementForm, Sweep};
 use crate::analysis::{
     DRAW, Direction, Estimate, TestOutcome, TestWinner, Wins, WonTests, outcome, paired_ratio, positions,
@@ -270,7 +270,7 @@ impl Pivot {
                 let (Some(row), Some(line)) = (pivot.rows.get(n), lines.get(n)) else { continue };
                 let name = row.metric.clone().unwrap_or_else(|| pivot.metric.clone());
                 let values = line.iter().skip(row.levels.len() + usize::from(row.metric.is_some()));
-                table.row(std::iter::once(name).chain(values.cloned()));
+                table.row(std::iter::once(format!("{name}{}", in_unit(&name))).chain(values.cloned()));
             }
             tables.push(table);
         }
@@ -291,11 +291,12 @@ impl Pivot {
         let others = self.others.iter().map(|name| SheetColumn::words(name));
         let metric = self.has_own_metrics().then(|| SheetColumn::words("metric"));
         let columns = others.chain(metric).chain(self.value_columns());
+        let unit = in_unit(self.title());
         SheetTable {
-            title: self.title().to_owned(),
+            title: format!("{}{unit}", self.title()),
             rows: self.lines(),
             below: self.ending().into_iter().collect(),
-            ..SheetTable::of(&format!("{} over {}", self.title(), self.factor), columns)
+            ..SheetTable::of(&format!("{} over {}{unit}", self.title(), self.factor), columns)
         }
     }
 

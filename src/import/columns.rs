@@ -200,8 +200,8 @@ pub(crate) fn letters(sides: usize) -> Vec<String> {
     ('A'..='Z').take(sides).map(String::from).collect()
 }
 
-/// Reads the figures of tests, one test on each line: its name and the figure of each side, `-` or nothing if it is unknown.
-/// A heading in the first line names the sides; without it there are two. Returns an error when a line is malformed or has
+/// Reads the figures of tests, one test on each line: its name and the figure of each side, `-` or nothing if unknown. A
+/// heading in the first line names the sides; without it there are two. Returns an error when a line is malformed or has
 /// further columns, or when there are no tests or more than 100,000.
 pub(super) fn test_figures(text: &str) -> Result<TestFigures, String> {
     let number = |cell: &str| cell.parse::<f64>().ok().filter(|value| value.is_finite());
@@ -236,8 +236,8 @@ pub(super) fn test_figures(text: &str) -> Result<TestFigures, String> {
 }
 
 /// Reads the points of a load curve, one on each line in the order of their load: the rate, and the mean response time,
-/// which is `-` if it is unknown. A heading in the first line is ignored. Returns an error when a line is malformed or
-/// has further columns, or when there are no points or more than 100,000.
+/// which is `-` or nothing if it is unknown. A heading in the first line is ignored. Returns an error when a line is
+/// malformed or has further columns, or when there are no points or more than 100,000.
 pub(crate) fn load_points(text: &str) -> Result<Vec<LoadPoint>, String> {
     let number = |cell: &str| cell.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
     let mut found = Vec::new();
@@ -249,7 +249,7 @@ pub(crate) fn load_points(text: &str) -> Result<Vec<LoadPoint>, String> {
         if found.len() == MAX_OBSERVATIONS {
             return Err(TOO_MANY.to_owned());
         }
-        match (number(&rate), number(&response), response == "-") {
+        match (number(&rate), number(&response), response == "-" || response.is_empty()) {
             (Some(rate), Some(response), _) => found.push(LoadPoint { rate, response: Some(response) }),
             (Some(rate), None, true) => found.push(LoadPoint { rate, response: None }),
             _ if index == 0 && rate.parse::<f64>().is_err() => {}

@@ -548,6 +548,7 @@ fn figures_of_tests_and_curves_have_no_further_columns() {
     assert_eq!(missing.tests[1].1, [Some(4.0), None, None]);
     assert!(columns::test_figures("x,1\n").is_err() && columns::test_figures("x,,\n").is_err());
     assert_eq!(load_points("1\t2\t\n3\t4\n").unwrap().len(), 2);
+    assert_eq!(load_points("rate;ms\n448;1.6\n906;\n").unwrap()[1].response, None);
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn space(found: &Factorial) -> Option<Picture> {
     let used = |cell: &FactorialCell| Some((place(&cell.levels[at])?, cell.space_after? / MIB));
     let points = || found.cells.iter().filter_map(used);
     let x = ChartAxis::linear(&found.factors[at].name, AxisUnit::Number, points().map(|(x, _)| x));
-    let mut chart = Chart::new(x, ChartAxis::linear(USED, AxisUnit::Number, points().map(|(_, y)| y).chain([0.0])));
+    let mut chart = Chart::new(x, ChartAxis::linear(USED, AxisUnit::Number, points().map(|(_, y)| y)));
     let title = format!("Used space over {}", found.factors[at].name);
     let mut table = SheetTable::new(&title, ["cell", USED]);
     let mut legend = Vec::new();
