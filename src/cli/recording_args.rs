@@ -26,7 +26,7 @@ pub(super) struct RecordArgs {
     /// Record by eBPF (`bpf`), which needs root's rights, or by `ptrace` [default: bpf if it is allowed]
     #[arg(long, value_name = "WAY", value_parser = ["bpf", "ptrace"])]
     pub(super) by: Option<String>,
-    /// Hide names: what is kept of each is its extension, and its length rounded up to a power of two
+    /// Hide names: what is kept of each is its extension, and its length rounded up to 16, 32, 64 or 128
     #[arg(long)]
     pub(super) hash_names: bool,
     /// Print how much longer the command takes while it is recorded, by five pairs of runs; the traces are removed
