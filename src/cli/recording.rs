@@ -86,7 +86,8 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
         Some(bpf) => ("ebpf", bpf.cost()),
         None => ("ptrace", ptrace_cost()),
     };
-    let mut writer = TraceWriter::new(Box::new(file), header(args, way, &scope)).map_err(can_not)?;
+    let writer = TraceWriter::new(Box::new(file), header(args, way, &scope));
+    let mut writer = writer.map_err(can_not).inspect_err(|_| remove())?;
     if let Some(most) = args.max_size {
         let next = || {
             dir.rename(&name, &older(&name))?;
@@ -124,7 +125,8 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
         }),
     );
     let tree = tree(&args.under, &mut resolver);
-    writer.borrow_mut().tree(&tree, resolver.paths()).map_err(can_not)?;
+    let begun = writer.borrow_mut().tree(&tree, resolver.paths());
+    begun.map_err(can_not).inspect_err(|_| remove())?;
     let mut wish = || {
         write(&|writer| writer.flush_older(MOST_LOST));
         let is_over = args.period.is_some_and(|period| begin.elapsed() >= period);

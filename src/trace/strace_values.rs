@@ -26,9 +26,9 @@ pub(crate) fn split(args: &[u8]) -> Vec<&[u8]> {
                     at += if *c == b'\\' { 2 } else { 1 };
                 }
             }
-            // `3</a, b>`, and no `=>`, `->` or `<<`.
+            // `3</a, b>` and `3<TCP:[a:1->b:2]>`, and no `=>` or `<<`. strace writes a `>` of a name as a number.
             b'<' if at > 0 && (args[at - 1].is_ascii_digit() || args[at - 1] == b'D') => {
-                at += args[at..].iter().position(|c| *c == b'>').unwrap_or(0);
+                at += args[at..].windows(2).position(|two| two[1] == b'>' && two[0] != b'-').map_or(0, |n| n + 1);
             }
             b'{' | b'[' | b'(' => depth += 1,
             b'}' | b']' | b')' => depth -= 1,
@@ -151,6 +151,10 @@ mod tests {
         assert_eq!(
             split_text(r#"3</a, b>, "x\", y"..., {a=1, b=[2, 3]}, 4"#),
             ["3</a, b>", r#""x\", y"..."#, "{a=1, b=[2, 3]}", "4"]
+        );
+        assert_eq!(
+            split_text("4<TCP:[1.2.3.4:5->6.7.8.9:80]>, 3</a>, NULL"),
+            ["4<TCP:[1.2.3.4:5->6.7.8.9:80]>", "3</a>", "NULL"]
         );
         assert_eq!(text_of(br#""a\n\"\\\303\244\x41\0""#).unwrap(), "a\n\"\\äA\0".as_bytes());
         assert_eq!((text_of(b"\"cut\"..."), text_of(b"NULL"), text_of(b"\"\\\"")), (None, None, None));

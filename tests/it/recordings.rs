@@ -148,6 +148,30 @@ fn a_full_disk_ends_the_recording_and_not_the_program() {
 }
 
 #[test]
+fn a_recording_that_cannot_begin_leaves_no_file() {
+    needs!(is_root() && has("unshare"), "it needs root and unshare");
+    for way in ways() {
+        let calls = CallsProgram::new();
+        for dir in ["full", "tree"] {
+            fs::create_dir(calls.path(dir)).unwrap();
+        }
+        for n in 1..500u64 {
+            fs::write(calls.path("tree").join(format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))), "").unwrap();
+        }
+        let script = format!(
+            "mount -t tmpfs -o size=4k none full && {} record --by {way} -o full/t.wtrace --under tree -- true; \
+             status=$?; ls full; exit $status",
+            binary().display()
+        );
+        let command = ["-m", "sh", "-c", &script];
+        let output = Command::new("unshare").args(command).current_dir(calls.dir()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("can't write full/t.wtrace: No space left on device"), "{way}: {said}");
+        assert_eq!((output.status.code(), output.stdout), (Some(3), Vec::new()), "{way}: {said}");
+    }
+}
+
+#[test]
 fn a_trace_of_limited_size_has_the_last_calls_in_two_parts() {
     const COUNT: u64 = 40_000;
     for way in ways() {
