@@ -51,9 +51,9 @@ impl<'t> TraceComparison<'t> {
             return comparison;
         }
         comparison.work = comparison.agreement();
-        let mut found: Vec<TraceDifference> =
-            comparison.telling().into_iter().flat_map(|c| comparison.class(c)).collect();
-        found.extend(comparison.directory_syncs());
+        // Those of directories are counted in their class too, and explain it.
+        let mut found: Vec<TraceDifference> = comparison.directory_syncs().into_iter().collect();
+        found.extend(comparison.telling().into_iter().flat_map(|class| comparison.class(class)));
         found.extend(comparison.threads());
         found.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)));
         comparison.differences = found.into_iter().map(|(.., text)| text).collect();
@@ -117,15 +117,24 @@ impl<'t> TraceComparison<'t> {
         !is_same(b / expected) && (b - expected).abs() > deviations * expected.max(b).sqrt()
     }
 
+    /// What is more or less than more work explains, as a part of all.
+    fn change(&self, [a, b]: [u64; 2], of: fn(&TraceSummary) -> u64) -> f64 {
+        let work = self.work.unwrap_or(1.0);
+        let whole = (of(self.sides[0]) as f64 * work).max(of(self.sides[1]) as f64);
+        (b as f64 - a as f64 * work).abs() / whole.max(1.0)
+    }
+
     /// What differs in the calls of a class.
     fn class(&self, class: CallClass) -> Vec<TraceDifference> {
         let importance = if class.syncs() { Importance::Syncs } else { Importance::Class };
         let figures = self.figures(class);
         let calls = [figures[0].calls, figures[1].calls];
         let (of_calls, of_time) = self.shares(class);
-        let change = |of: &dyn Fn(&TraceSummary) -> f64| (of(self.sides[0]) - of(self.sides[1])).abs();
-        let of_time_changed = if self.has_times() { change(&|side| side.time_share(class)) } else { 0.0 };
-        let changed = change(&|side| side.share(class)).max(of_time_changed);
+        let times = [figures[0].time, figures[1].time];
+        // Syncs are compared by their counts.
+        let has_say = self.has_times() && importance == Importance::Class;
+        let of_time_changed = if has_say { self.change(times, TraceSummary::time) } else { 0.0 };
+        let changed = self.change(calls, TraceSummary::calls).max(of_time_changed);
         let counts = match calls {
             [0, 0] => None,
             [0, n] | [n, 0] => {
@@ -182,8 +191,7 @@ impl<'t> TraceComparison<'t> {
             }
             _ => return None,
         };
-        let [a, b] = [0, 1].map(|n| syncs[n] as f64 / self.sides[n].calls().max(1) as f64);
-        Some((Importance::Syncs, (a - b).abs(), text))
+        Some((Importance::Syncs, self.change(syncs, TraceSummary::calls), text))
     }
 
     fn threads(&self) -> Option<TraceDifference> {
@@ -311,14 +319,13 @@ mod tests {
             ("fdatasync", 804),
             ("unlink", 201),
         ]);
-        let b =
-            counted(&[("pwrite64", 1000), ("fcntl_lock", 1900), ("pread64", 1000), ("fdatasync", 209), ("mmap", 3)]);
+        let b = counted(&[("pwrite64", 1000), ("fcntl_lock", 1900), ("pread64", 900), ("fdatasync", 209), ("mmap", 3)]);
         let found = TraceComparison::of(&a, &b);
         let expected = [
             "B makes 209 fdatasync calls, A 804",
             "B makes 1,000 write calls, A 5,000",
             "B makes 1,900 lock calls, A 2,400",
-            "B makes 1,000 read calls, A 1,200",
+            "B makes 900 read calls, A 1,200",
             "A makes 201 unlink calls, B none",
         ];
         assert_eq!((found.differences, found.work), (expected.map(str::to_owned).to_vec(), None));
