@@ -98,6 +98,11 @@ fn cells(result: &Factorial) -> SheetTable {
     table
 }
 
+/// False for a metric of a flowop that the script of a cell does not have.
+fn is_of_script(cell: &FactorialCell, metric: &CellMetric) -> bool {
+    cell.runs == 0 || !metric.values.is_empty() || !metric.is_of_flowop()
+}
+
 /// The cells as a table with a row for each metric, which is narrower than one with a column for each.
 fn cells_by_metric(result: &Factorial) -> SheetTable {
     let mut columns = factor_columns(result);
@@ -107,9 +112,7 @@ fn cells_by_metric(result: &Factorial) -> SheetTable {
     columns.extend(last_columns(result));
     let mut table = SheetTable { is_compact: true, ..SheetTable::of("Cells", columns) };
     for cell in &result.cells {
-        // The flowops of the other scripts are left out.
-        let is_of_script = |metric: &&CellMetric| cell.runs == 0 || !metric.values.is_empty() || !metric.is_of_flowop();
-        for (n, metric) in cell.metrics.iter().filter(is_of_script).enumerate() {
+        for (n, metric) in cell.metrics.iter().filter(|metric| is_of_script(cell, metric)).enumerate() {
             // What a cell has once is in its first row.
             let once = |text: String| if n == 0 { text } else { String::new() };
             let mut row: Vec<String> = factor_cells(cell).into_iter().map(once).collect();
@@ -135,7 +138,9 @@ fn cells_in_parts(result: &Factorial) -> Vec<SheetTable> {
         let last = if has_last { last_columns(result) } else { Vec::new() };
         let columns = factor_columns(result).into_iter().chain(numbers).chain(last);
         let mut table = SheetTable { media: Media::TEXT, ..SheetTable::of("Cells", columns) };
-        for cell in &result.cells {
+        // The flowops of the other scripts are left out.
+        let is_shown = |cell: &&FactorialCell| has_last || of.iter().any(|n| is_of_script(cell, &cell.metrics[*n]));
+        for cell in result.cells.iter().filter(is_shown) {
             let value = |n: &usize| {
                 let metric = &cell.metrics[*n];
                 metric.estimate.map_or_else(dash, |estimate| figure(&metric.metric, estimate.value))
