@@ -128,6 +128,21 @@ pub fn wait_until(at_ns: u64) {
     }
 }
 
+/// Returns the processor time that the calling thread has used, in nanoseconds. A system call.
+pub fn thread_time_ns() -> u64 {
+    time_ns(rustix::time::ClockId::ThreadCPUTime)
+}
+
+/// Returns the processor time that all threads of this process have used, in nanoseconds.
+pub fn process_time_ns() -> u64 {
+    time_ns(rustix::time::ClockId::ProcessCPUTime)
+}
+
+fn time_ns(clock: rustix::time::ClockId) -> u64 {
+    let time = rustix::time::clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Clock, monotonic_ns, wait_until};

@@ -45,6 +45,7 @@ pub mod signals;
 pub mod steps;
 pub mod temporary;
 pub mod uring;
+pub mod vectored;
 
 pub use annotate::annotate;
 pub use clock::{Clock, Scale};

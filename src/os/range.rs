@@ -55,7 +55,21 @@ pub fn sync_range(fd: Fd, offset: u64, len: u64, wait: bool) -> Result<()> {
 /// (`F_OFD_SETLK`). Does not wait: fails with `EAGAIN` if another open file has a conflicting lock.
 #[inline]
 pub fn lock(fd: Fd, offset: u64, len: u64, kind: Option<Lock>) -> Result<()> {
-    // SAFETY: `flock` consists of integers, for which zero is a valid value. `l_pid` must be 0 for this command.
+    let lock = flock(offset, len, kind);
+    // SAFETY: the pointer is to a live `flock`, which the kernel only reads.
+    retry_interrupted(|| done(unsafe { libc::fcntl(fd, libc::F_OFD_SETLK, &raw const lock) }))
+}
+
+/// Asks whether [`lock`] would take the lock, and takes none (`F_OFD_GETLK`). Succeeds either way.
+#[inline]
+pub fn test_lock(fd: Fd, offset: u64, len: u64, kind: Lock) -> Result<()> {
+    let mut lock = flock(offset, len, Some(kind));
+    // SAFETY: the pointer is to a live `flock`, which nothing else uses.
+    retry_interrupted(|| done(unsafe { libc::fcntl(fd, libc::F_OFD_GETLK, &raw mut lock) }))
+}
+
+fn flock(offset: u64, len: u64, kind: Option<Lock>) -> libc::flock {
+    // SAFETY: `flock` consists of integers, for which zero is a valid value. `l_pid` must be 0 for locks of open files.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = match kind {
         Some(Lock::Exclusive) => libc::F_WRLCK,
@@ -65,8 +79,7 @@ pub fn lock(fd: Fd, offset: u64, len: u64, kind: Option<Lock>) -> Result<()> {
     lock.l_whence = libc::SEEK_SET as _;
     lock.l_start = offset as _;
     lock.l_len = len as _;
-    // SAFETY: the pointer is to a live `flock`, which the kernel only reads.
-    retry_interrupted(|| done(unsafe { libc::fcntl(fd, libc::F_OFD_SETLK, &raw const lock) }))
+    lock
 }
 
 /// The kind of a range lock.

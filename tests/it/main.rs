@@ -90,6 +90,7 @@ mod main_job;
 mod manual;
 mod mistyped;
 mod model;
+mod modelled;
 mod moves;
 #[cfg(feature = "mpi")]
 mod mpi;

@@ -72,7 +72,7 @@ fn attributes(list: &[Attr]) -> String {
 const GROUPS: &[(&str, &[&str])] = &[
     ("*file*", &["filesetname", "fd"]),
     ("*pick*", &["indexed", "uniform", "recent", "maystarve"]),
-    ("*place*", &["random", "shuffle", "workingset", "align", "stride", "offset", "backward", "reoffset"]),
+    ("*place*", &["random", "at", "shuffle", "workingset", "align", "stride", "offset", "backward", "reoffset"]),
 ];
 
 fn groups() -> String {

@@ -1,4 +1,4 @@
-//! Model checking of semaphore, latch, notifier and gate with loom: every order of the steps of a few threads.
+//! Model checking of semaphore, latch, group, notifier and gate with loom: every order of the steps of a few threads.
 //!
 //! The tests compile the program's source files a second time, with another `super`: atomics and threads of `loom`, and
 //! a model of futexes on top of them. `loom` runs a test until it has seen every interleaving with at most
@@ -17,6 +17,8 @@
 mod notifier;
 #[path = "../../src/engine/sync/gate.rs"]
 mod gate;
+#[path = "../../src/engine/sync/group.rs"]
+mod group;
 #[path = "../../src/engine/sync/latch.rs"]
 mod latch;
 #[path = "../../src/engine/sync/semaphore.rs"]
@@ -24,6 +26,7 @@ mod semaphore;
 
 use crate::hold::{Hold, Share};
 use gate::Gate;
+use group::{GatherRole, Gathering};
 use latch::Latch;
 use loom::sync::Arc;
 use loom::sync::atomic::Ordering::{self, Relaxed, SeqCst};
@@ -374,6 +377,45 @@ fn two_waiting_threads_get_one_wake_up_each() {
         }
         latch.raise();
         assert_eq!(join(passers), 2);
+    });
+}
+
+/// A follower is covered by an execution that began after it came.
+#[test]
+fn a_group_executes_once_for_all_who_wait() {
+    every_order(|| {
+        let group = Arc::new(Gathering::default());
+        let executed = Arc::new(loom::sync::atomic::AtomicUsize::new(0));
+        assert_eq!(group.join(), Ok(GatherRole::Executes));
+        let threads = (0..2)
+            .map(|_| {
+                let executed = Arc::clone(&executed);
+                spawn(&group, move |group| {
+                    let role = group.join();
+                    if role == Ok(GatherRole::Executes) {
+                        executed.fetch_add(1, SeqCst);
+                        group.finish();
+                    }
+                    // The one that runs from the start is not enough.
+                    executed.load(SeqCst) > 0
+                })
+            })
+            .collect();
+        group.finish();
+        assert_eq!(join(threads), 2);
+    });
+}
+
+#[test]
+fn closing_a_group_wakes_all_threads() {
+    every_order(|| {
+        let group = Arc::new(Gathering::default());
+        assert_eq!(group.join(), Ok(GatherRole::Executes));
+        let threads = (0..2).map(|_| spawn(&group, |group| group.join() == Err(Stopped))).collect();
+        group.close();
+        group.finish();
+        assert_eq!(join(threads), 2);
+        assert_eq!(group.join(), Err(Stopped));
     });
 }
 

@@ -175,6 +175,12 @@ impl Slots {
         self.table[slot] = Slot { handle: Some(handle), file: Some(file), nominal, opening, is_size_known: false };
     }
 
+    /// Stores an open directory or unnamed file in a slot: it is no file of a set.
+    pub(crate) fn fill_nameless(&mut self, slot: usize, handle: Handle) {
+        self.openings += 1;
+        *self.get_mut(slot) = Slot { handle: Some(handle), opening: self.openings, ..Slot::default() };
+    }
+
     pub fn len(&self) -> usize {
         self.table.len()
     }

@@ -94,7 +94,7 @@ impl Args<'_> {
             let message =
                 format!("`value` of flowop `{}` of type `{}` takes a whole number, not {x}", self.name, self.spec.name);
             Err(Diagnostic::error(Code::WrongType, span, message)
-                .help("give a whole number from 0 up; only `delay` accepts fractions"))
+                .help("give a whole number from 0 up; only `delay` and `compute` accept fractions"))
         })
     }
 

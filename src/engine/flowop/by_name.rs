@@ -43,6 +43,22 @@ fn handle_in_slot(file: &FileUse, cx: &mut OpCx<'_>) -> Option<(Handle, Option<F
     slot.handle.filter(|_| number > 0).map(|handle| (handle, slot.file))
 }
 
+/// Makes a call on the name of a file that the thread has or had open.
+pub(super) fn call_on(
+    file: FileRef,
+    cx: &mut OpCx<'_>,
+    failure: &str,
+    call: impl FnOnce(Fd, &CStr) -> OsResult<u64>,
+) -> Result<(), Stop> {
+    let mut name = Name::default();
+    let dir = cx.locate_fast(file, &mut name)?;
+    cx.begin();
+    match io_engine::call(dir, |dir| call(dir, name.as_c())) {
+        Ok(_) => cx.end(0),
+        Err(errno) => Err(cx.failed(failure, errno, Some(file))),
+    }
+}
+
 /// Picks an existing file of the set and makes a call on its name; other threads cannot change the file meanwhile. The
 /// call returns the number of system calls beyond the first. With `CHANGES` it is first checked that the file belongs to
 /// the set.

@@ -5,7 +5,7 @@
 //! that the call is direct.
 
 use super::args::Args;
-use super::by_name::{call_by_name, named_file, open_handle};
+use super::by_name::{call_by_name, call_on, named_file, open_handle};
 use super::op::{BuiltOp, Effects, FlowopEntry, entry, lost_file, stateful, stateless};
 use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd, constant_size, max_size};
 use super::working_set::WorkingSet;
@@ -19,7 +19,7 @@ use wml_language::spec::{Origin, Role};
 use wml_os::fd::{self, Fd, Result as OsResult};
 use wml_os::inode::{self, InodeChange};
 use wml_os::range::{self, Lock};
-use wml_os::{Advice, Errno, FileType};
+use wml_os::{Advice, Errno, FileType, SeekFrom};
 
 /// The attributes of a call on a range.
 macro_rules! range {
@@ -59,9 +59,9 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
              of the set first",
         )
         .example("flowop write name=wr,filename=data,iosize=4k,random\nflowop syncfs name=sy,filename=data"),
-    entry("statfile", |args| on_open_or_name::<false>(args, "", ["fstat failed", "stat failed"], stat_open, stat))
+    entry("statfile", stat_file)
         .origin(Origin::Both)
-        .uses(&["filesetname", "fd", "opennext", "indexed", "uniform", "recent", "shuffle", "missing", "expect"])
+        .uses(&["filesetname", "fd", "by", "opennext", "indexed", "uniform", "recent", "shuffle", "missing", "expect"])
         .roles(&[Role::NeedsFile])
         .doc("reads the attributes of the open file in the slot (`fstat`), else of a file of the set (`stat`)")
         .example("flowop statfile name=st,filesetname=data"),
@@ -141,6 +141,11 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         .roles(&[Role::UsesSlot, Role::NeedsFile, Role::TakesSpace])
         .doc("sets the size of the file in the slot to `value` bytes, default 0 (`ftruncate`)")
         .example("flowop truncate name=tr,filesetname=data,fd=1,value=16k\nflowop closefile name=cl,fd=1"),
+    entry("lseek", seek)
+        .uses(&["filesetname", "fd", "whence", "value", "opennext", "indexed", "uniform", "recent"])
+        .roles(IN_SLOT)
+        .doc("moves the position of the file in the slot by `value` bytes from `whence`: its start, position or end")
+        .example("flowop lseek name=end,filename=data,whence=end"),
     entry("fallocate", |args| {
         let keep_size = args.flag("keepsize")?;
         let (what, details) = if keep_size { (RangeCall::BehindEnd, " keepsize") } else { (RangeCall::Extends, "") };
@@ -214,6 +219,17 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
          another one holds the lock, it retries after 20 µs, then after twice the time before, at most 1 ms",
     )
     .example("flowop lock name=lk,filename=data,iosize=4k,random\nflowop unlock name=ul,filename=data"),
+    entry("getlk", |args| {
+        let (kind, details) = if args.flag("shared")? { (Lock::Shared, " shared") } else { (Lock::Exclusive, "") };
+        let size = args.quantity_or("iosize", 0)?;
+        on_range(args, size, RangeCall::Preserves, details, "testing a lock failed", move |fd, offset, len| {
+            range::test_lock(fd, offset, len, kind)
+        })
+    })
+    .uses(range!("shared"))
+    .roles(IN_SLOT)
+    .doc("asks whether `lock` would have to wait, and takes no lock (F_OFD_GETLK)")
+    .example("flowop getlk name=gl,filename=data,at=1g,iosize=1"),
     entry("unlock", |args| {
         let size = args.quantity_or("iosize", 0)?;
         on_range(args, size, RangeCall::Preserves, "", "unlocking failed", |fd, offset, len| {
@@ -284,6 +300,22 @@ fn truncate(args: &Args<'_>) -> BuiltOp {
     }))
 }
 
+fn seek(args: &Args<'_>) -> BuiltOp {
+    let (file, by) = (FileUse::new(args, true)?, args.quantity_or("value", 0)?);
+    let whence = args.text("whence").filter(|word| !word.is_empty()).unwrap_or_else(|| "set".to_owned());
+    let described = format!("{} whence={whence} value={by}", file.describe());
+    let to: fn(u64) -> SeekFrom = match whence.as_str() {
+        "cur" => |by| SeekFrom::Current(by as i64),
+        "end" => |by| SeekFrom::End(by as i64),
+        _ => SeekFrom::Start,
+    };
+    Ok(stateless(described, Effects { preserves: true, ..file.effects() }, move |cx| {
+        let slot = file.ensure_open(cx)?;
+        let to = to(by.draw(&mut cx.rng));
+        on_handle(cx, slot, "lseek failed", |handle| handle.seek_to(to))
+    }))
+}
+
 /// A call on the file in the slot with `iosize` bytes of the buffer; with `WRITES` the buffer has data for it.
 fn on_buffer<const WRITES: bool>(
     args: &Args<'_>,
@@ -335,6 +367,23 @@ fn on_open_or_name<const CHANGES: bool>(
             Err(errno) => Err(cx.failed(failures[0], errno, held)),
         }
     }))
+}
+
+fn stat_file(args: &Args<'_>) -> BuiltOp {
+    match args.text("by").as_deref() {
+        Some("slot") => on_open_slot(args, "fstat failed", stat_open),
+        Some("path") => {
+            let file = named_file(args)?;
+            let described = file.describe() + " by=path";
+            Ok(stateless(described, Effects { preserves: true, ..file.effects() }, move |cx| {
+                match cx.io.slots.get(file.slot.fd).file.filter(|_| file.slot.fd > 0) {
+                    Some(held) => call_on(held, cx, "stat failed", stat),
+                    None => call_by_name::<false>(&file, cx, "stat failed", stat),
+                }
+            }))
+        }
+        _ => on_open_or_name::<false>(args, "", ["fstat failed", "stat failed"], stat_open, stat),
+    }
 }
 
 fn stat_open(file: Fd) -> OsResult<()> {

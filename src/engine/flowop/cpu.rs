@@ -1,11 +1,13 @@
-//! Flowops without I/O: `hog`, `delay`, `print`, `testrandvar`.
+//! Flowops without I/O: `hog`, `compute`, `delay`, `nothing`, `print`, `testrandvar`.
 
 use super::args::Args;
 use super::op::{BuiltOp, Effects, FlowopEntry, Op, StepInit, entry, stateful, stateless};
-use crate::exec::Stop;
-use crate::random::Quantity;
+use crate::exec::{OpCx, Stop};
+use crate::random::{Quantity, Rng};
 use std::sync::Arc;
+use wml_language::diag::Diagnostic;
 use wml_language::spec::{Class, Origin, Role};
+use wml_os::clock::thread_time_ns;
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     entry("hog", hog)
@@ -14,11 +16,29 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         .uses(&["value"])
         .doc("uses processor time: `value` stores of one byte each")
         .example("flowop hog name=burn,value=1000"),
+    entry("compute", compute)
+        .class(Class::Other)
+        .uses(&["value"])
+        .roles(&[Role::TakesTime])
+        .doc(
+            "uses `value` seconds of processor time, as a program between its calls; fractions are allowed. Less than \
+             5 µs is added to the next one",
+        )
+        .example("flowop compute name=think,value=0.00013"),
+    entry("nothing", |_| {
+        Ok(stateless(String::new(), Effects::default(), |cx| {
+            cx.begin();
+            cx.end(0)
+        }))
+    })
+    .class(Class::Other)
+    .doc("does nothing: an empty branch of a `mix`")
+    .example("flowop nothing name=pass"),
     entry("delay", delay)
         .class(Class::Other)
         .origin(Origin::Both)
         .uses(&["value"])
-        .roles(&[Role::Sleeps])
+        .roles(&[Role::TakesTime])
         .doc("sleeps for `value` seconds; fractions are allowed")
         .example("flowop delay name=pause,value=1"),
     entry("print", |args| Ok(print(args.text("value").unwrap_or_default())))
@@ -59,23 +79,86 @@ fn hog(args: &Args<'_>) -> BuiltOp {
     }))
 }
 
+/// A time in seconds, drawn for each operation.
+struct Time {
+    seconds: Quantity,
+    fraction_ns: u64,
+}
+
+impl Time {
+    /// Reads `value=`. A constant [`Quantity`] is a whole number: its fraction is separate. Other flowops refuse a
+    /// fraction ([`Args::quantity`]).
+    fn new(args: &Args<'_>) -> Result<Self, Diagnostic> {
+        let (seconds, fraction_ns) = match args.value("value") {
+            Some((value, _)) if value.fraction().is_some_and(|seconds| seconds > 0.0) => {
+                let seconds = value.as_f64().unwrap_or_default();
+                (Quantity::Const(seconds as u64), (seconds.fract() * 1e9) as u64)
+            }
+            Some((value, span)) => (args.resolver.exact_quantity(value, span)?, 0),
+            None => (Quantity::Const(0), 0),
+        };
+        Ok(Self { seconds, fraction_ns })
+    }
+
+    fn describe(&self) -> String {
+        let fraction = if self.fraction_ns > 0 { format!(" and {} ns", self.fraction_ns) } else { String::new() };
+        format!(" value={}{fraction}", self.seconds)
+    }
+
+    /// Draws a time in nanoseconds. A float as an integer is at most the greatest one.
+    fn draw_ns(&self, rng: &mut Rng) -> u64 {
+        ((self.seconds.draw_f64(rng) * 1e9) as u64).saturating_add(self.fraction_ns)
+    }
+}
+
+/// The shortest time that is spent at once, in nanoseconds: a shorter one would be mostly this flowop's own.
+const SHORTEST_NS: u64 = 5_000;
+
+/// The time between two looks at the thread's own clock, in nanoseconds. That is a system call; the counter is not.
+const CORRECTION_NS: u64 = 50_000;
+
+fn compute(args: &Args<'_>) -> BuiltOp {
+    let time = Time::new(args)?;
+    Ok(stateful(
+        time.describe(),
+        Effects::default(),
+        |_| 0_u64,
+        move |owed, cx| {
+            let ns = time.draw_ns(&mut cx.rng).saturating_add(std::mem::take(owed));
+            cx.begin();
+            if ns < SHORTEST_NS {
+                *owed = ns;
+            } else if ns <= CORRECTION_NS {
+                spin(cx, ns);
+            } else {
+                let start = thread_time_ns();
+                let mut left = ns;
+                while left > 0 {
+                    spin(cx, left.min(CORRECTION_NS));
+                    if cx.env.gate.is_stopped() {
+                        return Err(Stop::over());
+                    }
+                    left = ns.saturating_sub(thread_time_ns() - start);
+                }
+            }
+            cx.end(0)
+        },
+    ))
+}
+
+fn spin(cx: &OpCx<'_>, ns: u64) {
+    let clock = cx.env.clock;
+    let until = clock.raw() + clock.ticks(ns);
+    while clock.raw() < until {
+        std::hint::spin_loop();
+    }
+}
+
 fn delay(args: &Args<'_>) -> BuiltOp {
-    // A constant [`Quantity`] is a whole number: its fraction is separate. Of the values of `value=` only these may have
-    // one, which other flowops refuse ([`Args::quantity`]).
-    let (value, fraction_ns) = match args.value("value") {
-        Some((value, _)) if value.fraction().is_some_and(|seconds| seconds > 0.0) => {
-            let seconds = value.as_f64().unwrap_or_default();
-            (Quantity::Const(seconds as u64), (seconds.fract() * 1e9) as u64)
-        }
-        Some((value, span)) => (args.resolver.exact_quantity(value, span)?, 0),
-        None => (Quantity::Const(0), 0),
-    };
-    let fraction = if fraction_ns > 0 { format!(" and {fraction_ns} ns") } else { String::new() };
-    Ok(stateless(format!(" value={value}{fraction}"), Effects::default(), move |cx| {
-        // A float as an integer is at most the greatest one.
-        let drawn_ns = (value.draw_f64(&mut cx.rng) * 1e9) as u64;
+    let time = Time::new(args)?;
+    Ok(stateless(time.describe(), Effects::default(), move |cx| {
+        let ns = time.draw_ns(&mut cx.rng);
         cx.begin();
-        let ns = drawn_ns.saturating_add(fraction_ns);
         let until = cx.env.clock.raw().saturating_add(cx.env.clock.ticks(ns));
         if cx.env.gate.sleep_until(cx.env.clock, until) { Err(Stop::over()) } else { cx.end(0) }
     }))

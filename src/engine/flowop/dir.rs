@@ -1,13 +1,15 @@
-//! Directories and whole sets: `makedir`, `removedir`, `listdir`, `listdirplus`, `fsyncdir`, `fsyncset`, `statfs`.
+//! Directories and whole sets: `makedir`, `removedir`, `opendir`, `closedir`, `listdir`, `listdirplus`, `fsyncdir`, `fsyncset`, `statfs`.
 
 use super::args::Args;
 use super::by_name::named_file;
-use super::op::{BuiltOp, Effects, FlowopEntry, entry, stateful, stateless};
+use super::op::{BuiltOp, Effects, FlowopEntry, Op, entry, stateful, stateless};
 use super::pick_rule::PickRule;
 use crate::exec::UnitKind;
 use crate::exec::slots::FileRef;
 use crate::fileset::Want;
-use crate::io_engine;
+use crate::io_engine::{self, Handle};
+use std::sync::Arc;
+use wml_language::diag::{Code, Diagnostic};
 use wml_language::spec::{Origin, Role};
 use wml_os::fd::{self, Fd, Result as OsResult};
 use wml_os::{Mode, OFlags};
@@ -27,15 +29,28 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         .example("flowop makedir name=mk,filesetname=leaves\nflowop removedir name=rm,filesetname=leaves"),
     entry("listdir", |args| list(args, false))
         .origin(Origin::Both)
-        .uses(&["filesetname"])
-        .doc("reads all names in a directory of the set, each time in the next directory")
+        .uses(&["filesetname", "fd"])
+        .doc(
+            "reads all names in a directory of the set, each time in the next directory; with `fd`, in the directory that \
+             `opendir` opened there",
+        )
         .example("flowop listdir name=ls,filesetname=data"),
+    entry("opendir", open_dir)
+        .uses(&["filesetname", "fd"])
+        .roles(&[Role::OpensSlot])
+        .doc("opens a directory of the set in the slot, each time the next one")
+        .example("flowop opendir name=od,filesetname=data,fd=1\nflowop listdir name=ls,fd=1\nflowop closedir name=cd,fd=1"),
+    entry("closedir", close_dir)
+        .uses(&["fd"])
+        .roles(&[Role::ClosesSlot])
+        .doc("closes the directory in the slot")
+        .example("flowop opendir name=od,filesetname=data,fd=1\nflowop closedir name=cd,fd=1"),
     entry("listdirplus", |args| list(args, true))
         .uses(&["filesetname"])
         .doc("as `listdir`, and reads the attributes of each name, as `ls -l` and READDIRPLUS of NFS do")
         .example("flowop listdirplus name=ll,filesetname=data"),
     entry("fsyncdir", fsync_dir)
-        .uses(&["filesetname", "fd"])
+        .uses(&["filesetname", "fd", "data"])
         .doc(
             "flushes a directory to the device (open, `fsync`, close), so that a name created or renamed in it \
              outlives a crash: the directory of the file that is or was open in the slot, else the next directory of \
@@ -94,6 +109,10 @@ fn change_leaf(args: &Args<'_>, make: bool) -> BuiltOp {
 const ENTRIES: u64 = 32 << 10;
 
 fn list(args: &Args<'_>, plus: bool) -> BuiltOp {
+    let fd = args.slot_number("fd")?;
+    if fd > 0 && !plus {
+        return Ok(list_open(fd));
+    }
     let set = args.need_fileset()?;
     let described = format!(" {}", set.name);
     Ok(stateful(
@@ -129,9 +148,101 @@ fn list(args: &Args<'_>, plus: bool) -> BuiltOp {
     ))
 }
 
+/// Lists the directory that is open in a slot. After the first time from its start again, as after `rewinddir`.
+fn list_open(slot: usize) -> Arc<dyn Op> {
+    let effects = Effects { preserves: true, slot, max_fd: slot, ..Effects::default() };
+    stateful(
+        format!(" fd={slot}"),
+        effects,
+        |_| vec![0; ENTRIES as usize],
+        move |buf: &mut Vec<u8>, cx| {
+            cx.begin();
+            let Some(handle) = cx.handle(slot) else {
+                return Err(cx.misuse(|| format!("listdir of slot {slot}, which is closed"), "open it with `opendir`"));
+            };
+            let again = handle.position > 0;
+            let mut bytes = 0;
+            let listed = if again { handle.seek(0) } else { Ok(()) }.and_then(|()| {
+                io_engine::call(handle.fd, |dir| {
+                    fd::list_dir(dir, buf, |name, _| {
+                        bytes += io_engine::entry_size(name);
+                        true
+                    })
+                })
+            });
+            handle.position = 1;
+            match listed {
+                Ok(calls) => {
+                    cx.cell().add_calls(calls.saturating_sub(1) + u64::from(again));
+                    let ended = cx.end(0);
+                    if ended.is_ok() {
+                        cx.cell().add_listed(bytes);
+                    }
+                    ended
+                }
+                Err(errno) => Err(cx.failed("reading a directory failed", errno, None)),
+            }
+        },
+    )
+}
+
+/// The slot of a flowop that works on an open directory. `Err` when it names none.
+fn dir_slot(args: &Args<'_>) -> Result<usize, Diagnostic> {
+    match args.slot_number("fd")? {
+        0 => {
+            let message = format!("flowop `{}` of type `{}` has no `fd=`", args.name, args.spec.name);
+            Err(Diagnostic::error(Code::MissingAttribute, args.span, message).help("add `fd=…`, such as `fd=1`"))
+        }
+        slot => Ok(slot),
+    }
+}
+
+fn open_dir(args: &Args<'_>) -> BuiltOp {
+    let (set, slot) = (args.need_fileset()?, dir_slot(args)?);
+    let effects = Effects { slot, max_fd: slot, ..Effects::preserving(set.id) };
+    Ok(stateless(format!(" {} fd={slot}", set.name), effects, move |cx| {
+        cx.restamp();
+        if cx.io.slots.get(slot).handle.is_some() {
+            return Err(cx.misuse(|| format!("slot {slot} is already open"), "close it first, or use another `fd=`"));
+        }
+        let part = cx.any_part(set.id);
+        let dir = cx.files.views[part].set.state.next_dir();
+        let opened = cx.dir(part, dir).and_then(|dir| {
+            cx.begin();
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            io_engine::call(dir, |dir| fd::open_at(dir, c".", flags, Mode::empty()).map(Some))
+        });
+        match opened {
+            Ok(fd) => {
+                let handle = Handle { fd: fd.unwrap_or(fd::NONE), position: 0, cursor: 0, size: 0 };
+                cx.io.slots.fill_nameless(slot, handle);
+                cx.end(0)
+            }
+            Err(errno) => Err(cx.failed("opening a directory failed", errno, None)),
+        }
+    }))
+}
+
+fn close_dir(args: &Args<'_>) -> BuiltOp {
+    let slot = dir_slot(args)?;
+    let effects = Effects { preserves: true, slot, max_fd: slot, ..Effects::default() };
+    Ok(stateless(format!(" fd={slot}"), effects, move |cx| {
+        cx.begin();
+        let Some(handle) = cx.io.slots.get_mut(slot).handle.take() else {
+            return Err(cx.misuse(|| format!("slot {slot} is already closed"), "open it first with `opendir`"));
+        };
+        match cx.env.engine.close(handle) {
+            Ok(()) => cx.end(0),
+            Err(errno) => Err(cx.failed_in_slot("close failed", errno, slot)),
+        }
+    }))
+}
+
 fn fsync_dir(args: &Args<'_>) -> BuiltOp {
-    let file = named_file(args)?;
-    Ok(stateless(file.describe(), Effects { preserves: true, ..file.effects() }, move |cx| {
+    let (file, data) = (named_file(args)?, args.flag("data")?);
+    let described = file.describe() + if data { " data" } else { "" };
+    let flush = if data { fd::fdatasync } else { fd::fsync };
+    Ok(stateless(described, Effects { preserves: true, ..file.effects() }, move |cx| {
         cx.restamp();
         let fd = file.slot.fd;
         let held = if fd > 0 { cx.io.slots.get(fd).file } else { None };
@@ -148,7 +259,7 @@ fn fsync_dir(args: &Args<'_>) -> BuiltOp {
         };
         let done = cx.dir(set, dir).and_then(|dir| {
             cx.begin();
-            io_engine::call(dir, open_and_fsync)
+            io_engine::call(dir, |dir| open_and_flush(dir, flush))
         });
         match done {
             Ok(()) => {
@@ -161,10 +272,10 @@ fn fsync_dir(args: &Args<'_>) -> BuiltOp {
     }))
 }
 
-fn open_and_fsync(dir: Fd) -> OsResult<()> {
+fn open_and_flush(dir: Fd, flush: fn(Fd) -> OsResult<()>) -> OsResult<()> {
     // The descriptors for `*at` calls allow nothing else.
     let opened = fd::open_at(dir, c".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
-    let done = fd::fsync(opened);
+    let done = flush(opened);
     fd::close(opened);
     done
 }

@@ -1,5 +1,6 @@
 //! Calls that must fail with a certain error (`missing`, `expect`). Programs often look up files that do not exist
-//! (`missing`, `expect=ENOENT`), or try to create a lock file or directory that exists already (`expect=EEXIST`).
+//! (`missing`, `expect=ENOENT`), try to create a lock file or directory that exists already (`expect=EEXIST`), or find
+//! out whether a name is a directory by opening it as one (`expect=ENOTDIR`).
 
 use super::args::Args;
 use super::op::{Effects, Op, stateless};
@@ -17,6 +18,7 @@ use wml_os::{Errno, Fd, Mode, OFlags, errno_name, fd, inode};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum NamedCall {
     Open,
+    OpenDir,
     Stat,
     Access,
     ReadLink,
@@ -26,9 +28,10 @@ enum NamedCall {
 }
 
 impl NamedCall {
-    /// The call of a flowop; `None` for those that know neither `missing` nor `expect`.
-    fn of(flowop: &str) -> Option<Self> {
+    /// The call of a flowop for this `expect`; `None` for those that know neither `missing` nor `expect`.
+    fn of(flowop: &str, expect: Option<&str>) -> Option<Self> {
         Some(match flowop {
+            "openfile" if expect == Some("ENOTDIR") => Self::OpenDir,
             "openfile" => Self::Open,
             "statfile" => Self::Stat,
             "access" => Self::Access,
@@ -44,6 +47,7 @@ impl NamedCall {
     fn expected_error(self) -> Errno {
         match self {
             Self::Create | Self::MakeDir => Errno::EXIST,
+            Self::OpenDir => Errno::NOTDIR,
             _ => Errno::NOENT,
         }
     }
@@ -57,6 +61,10 @@ impl NamedCall {
     fn make(self, engine: &dyn Engine, dir: Fd, name: &CStr) -> Result<(), Errno> {
         match self {
             Self::Open => engine.open(dir, name, OFlags::RDONLY, 0).and_then(|handle| engine.close(handle)),
+            Self::OpenDir => {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+                engine.open(dir, name, flags, 0).and_then(|handle| engine.close(handle))
+            }
             Self::Create => {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
                 engine.open(dir, name, flags, 0).and_then(|handle| engine.close(handle))
@@ -87,12 +95,12 @@ pub(super) struct ExpectedError {
 impl ExpectedError {
     /// Makes the operation of a flowop with `missing` or `expect`. `None` when it has neither.
     pub(super) fn from_args(args: &Args<'_>) -> Result<Option<Arc<dyn Op>>, Diagnostic> {
-        let Some(call) = NamedCall::of(args.spec.name) else { return Ok(None) };
+        let expected = args.text("expect").filter(|text| !text.is_empty());
+        let Some(call) = NamedCall::of(args.spec.name, expected.as_deref()) else { return Ok(None) };
         // `missing` uses a name without checking first that it is free. It must not be accepted by a call that would
         // change the file if the name did exist.
         let harmless = call.expected_error() == Errno::NOENT && call != NamedCall::Unlink;
         let missing = harmless && args.flag("missing")?;
-        let expected = args.text("expect").filter(|text| !text.is_empty());
         if !missing && expected.is_none() {
             return Ok(None);
         }

@@ -36,7 +36,10 @@ pub mod args;
 /// The attributes that select a file and an offset in it, followed by those that only this flowop has.
 macro_rules! placed {
     ($($own:literal),*) => {
-        &["filesetname", "fd", "iosize", "random", "shuffle", "workingset", "opennext", "indexed", "uniform", "recent" $(, $own)*]
+        &[
+            "filesetname", "fd", "iosize", "random", "at", "shuffle", "workingset", "opennext", "indexed", "uniform",
+            "recent" $(, $own)*
+        ]
     };
 }
 
@@ -62,6 +65,7 @@ mod pick_rule;
 mod read;
 mod transaction;
 mod transfer;
+mod vectored;
 mod whole;
 mod working_set;
 mod write;
@@ -81,6 +85,7 @@ const FAMILIES: &[&[FlowopEntry]] = &[
     open::FLOWOPS,
     read::FLOWOPS,
     write::FLOWOPS,
+    vectored::FLOWOPS,
     whole::FLOWOPS,
     buffered::FLOWOPS,
     mapped::FLOWOPS,

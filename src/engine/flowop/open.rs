@@ -5,8 +5,9 @@ use super::op::{BuiltOp, Effects, FlowopEntry, entry, stateless};
 use super::transfer::FileUse;
 use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::Want;
+use crate::io_engine::{self, Handle};
 use wml_language::spec::{Origin, Role};
-use wml_os::{Errno, OFlags};
+use wml_os::{Errno, Mode, OFlags, fd};
 
 /// The common attributes of `openfile` and `createfile`, followed by those that only one of them has.
 macro_rules! uses {
@@ -24,7 +25,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         .example("flowop openfile name=op,filesetname=data,fd=1\nflowop closefile name=cl,fd=1"),
     entry("createfile", |args| open(args, true))
         .origin(Origin::Both)
-        .uses(uses!("expect"))
+        .uses(uses!("expect", "tmpfile"))
         .roles(&[Role::OpensSlot, Role::MakesFile])
         .doc("creates a file of the set that does not exist, and opens it in the slot")
         .example("flowop createfile name=cr,filesetname=spare,fd=1\nflowop closefile name=cl,fd=1\nflowop deletefile name=rm,filesetname=spare"),
@@ -37,6 +38,9 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 ];
 
 fn open(args: &Args<'_>, create: bool) -> BuiltOp {
+    if create && args.flag("tmpfile")? {
+        return open_nameless(args);
+    }
     let (set, file) = (args.need_fileset()?.id, FileUse::new(args, !create)?);
     let makes = if create { vec![(set, Want::Existing, UnitKind::File)] } else { Vec::new() };
     let preserves = !create && !file.flags.intersects(OFlags::CREATE | OFlags::TRUNC);
@@ -69,6 +73,33 @@ fn open(args: &Args<'_>, create: bool) -> BuiltOp {
             cx.restamp();
         }
         outcome
+    }))
+}
+
+/// Opens a file without a name in the next directory of the set.
+fn open_nameless(args: &Args<'_>) -> BuiltOp {
+    let (set, file) = (args.need_fileset()?.id, FileUse::new(args, false)?);
+    let flags = file.flags | OFlags::TMPFILE;
+    Ok(stateless(file.describe() + " tmpfile", Effects { preserves: true, ..file.effects() }, move |cx| {
+        cx.restamp();
+        let slot = cx.io.slots.choose(&file.slot);
+        if cx.io.slots.get(slot).handle.is_some() {
+            return Err(cx.misuse(|| format!("slot {slot} is already open"), "close it first, or use another `fd=`"));
+        }
+        let part = cx.any_part(set);
+        let dir = cx.files.views[part].set.state.next_dir();
+        let opened = cx.dir(part, dir).and_then(|dir| {
+            cx.begin();
+            io_engine::call(dir, |dir| fd::open_at(dir, c".", flags, Mode::from_raw_mode(0o600)).map(Some))
+        });
+        match opened {
+            Ok(fd) => {
+                let handle = Handle { fd: fd.unwrap_or(fd::NONE), position: 0, cursor: 0, size: 0 };
+                cx.io.slots.fill_nameless(slot, handle);
+                cx.end(0)
+            }
+            Err(errno) => Err(cx.failed("creating a file without a name failed", errno, None)),
+        }
     }))
 }
 

@@ -156,6 +156,8 @@ pub(super) enum OffsetSource {
     Backward,
     /// The offset of the thread's previous I/O.
     Same,
+    /// An offset that is drawn for each I/O, wherever the file ends.
+    At(Quantity),
 }
 
 impl OffsetSource {
@@ -176,6 +178,7 @@ impl OffsetSource {
         .into_iter()
         .filter(|(_, on, _)| *on)
         .map(|(name, _, source)| (name, source))
+        .chain(args.quantity("at")?.map(|at| ("at", Self::At(at))))
         .collect();
         match chosen.as_slice() {
             [] => Ok(Self::Sequential),
@@ -213,6 +216,7 @@ impl OffsetSource {
             Self::Stride { gap, start: Some(start) } => format!(" stride={gap} offset={start}"),
             Self::Backward => " backward".to_owned(),
             Self::Same => " reoffset".to_owned(),
+            Self::At(at) => format!(" at={at}"),
         }
     }
 }
@@ -252,12 +256,13 @@ impl Offsets {
     #[inline]
     pub(super) fn next(&mut self, cx: &mut OpCx<'_>, slot: usize, len: u64) -> Result<Option<u64>, Stop> {
         let nominal = cx.io.slots.get(slot).nominal;
-        let offset = match self.source {
+        let offset = match &self.source {
+            OffsetSource::At(at) => at.draw(&mut cx.rng),
             OffsetSource::Sequential => {
                 cx.io.last_offset = cx.io.slots.get(slot).handle.map_or(0, |handle| handle.position);
                 return Ok(None);
             }
-            OffsetSource::Random { align } | OffsetSource::Partial { align } | OffsetSource::Shuffle { align } => {
+            &(OffsetSource::Random { align } | OffsetSource::Partial { align } | OffsetSource::Shuffle { align }) => {
                 let size = if nominal == 0 { self.end_of_unsized(cx, slot)? } else { nominal };
                 if self.cached != (size, len) {
                     self.count_positions(cx, size, len, align)?;
@@ -341,6 +346,7 @@ impl Offsets {
                 offset
             }
             OffsetSource::Sequential
+            | OffsetSource::At(_)
             | OffsetSource::Random { .. }
             | OffsetSource::Partial { .. }
             | OffsetSource::Shuffle { .. } => 0,
@@ -363,6 +369,7 @@ pub(super) fn units(iosize: &Quantity, source: &OffsetSource) -> Vec<Unit> {
         | OffsetSource::Shuffle { align: n @ 1.. } => Some(Unit::Attribute("align", (*n).into())),
         OffsetSource::Stride { gap: n @ 1.., .. } => Some(Unit::Attribute("stride", (*n).into())),
         OffsetSource::Backward => Some(Unit::FileSize),
+        OffsetSource::At(at) => Some(Unit::Attribute("at", at.clone())),
         _ => None,
     });
     units

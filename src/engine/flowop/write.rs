@@ -46,13 +46,15 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
              writer extends its file without limit, unless `wrap=` is given",
         )
         .example("flowop write name=wr,filename=data,iosize=8k,random"),
-    entry("appendfile", |args| Write::build(args, AppendMode::Whole))
-        .direction(IoDirection::Write)
-        .origin(Origin::Both)
-        .uses(append!())
-        .roles(&[Role::UsesSlot, Role::NeedsFile])
-        .doc("writes `iosize` bytes at the end of the file in the slot")
-        .example("flowop appendfile name=ap,filename=data,iosize=8k,wrap=1m"),
+    entry("appendfile", |args| {
+        Write::build(args, if args.flag("onecall")? { AppendMode::OneCall } else { AppendMode::Whole })
+    })
+    .direction(IoDirection::Write)
+    .origin(Origin::Both)
+    .uses(append!("onecall"))
+    .roles(&[Role::UsesSlot, Role::NeedsFile])
+    .doc("writes `iosize` bytes at the end of the file in the slot")
+    .example("flowop appendfile name=ap,filename=data,iosize=8k,wrap=1m"),
     entry("appendfilerand", |args| Write::build(args, AppendMode::Random))
         .direction(IoDirection::Write)
         .origin(Origin::Both)
@@ -87,6 +89,8 @@ enum AppendMode {
     No,
     /// It appends `iosize` bytes.
     Whole,
+    /// The same, with one call.
+    OneCall,
     /// It appends 0 to `iosize` − 1 bytes.
     Random,
 }
@@ -110,7 +114,11 @@ impl Op for Write {
         let offsets = Offsets::new(self.offset_source.clone(), workingset, UnsizedEnd::Unlimited);
         let target = TransferTarget::new(self.file.clone(), self.iosize.clone(), offsets);
         let step = WriteStep { op: self, target, unsynced: 0 };
-        if self.max_size > 0 { Box::new(FillStep(step)) } else { Box::new(step) }
+        match self.append {
+            AppendMode::OneCall => Box::new(AppendStep(step)),
+            _ if self.max_size > 0 => Box::new(FillStep(step)),
+            _ => Box::new(step),
+        }
     }
 
     fn describe(&self) -> String {
@@ -119,6 +127,9 @@ impl Op for Write {
             if n > 0 {
                 text.push_str(&format!(" {word}={n}"));
             }
+        }
+        if self.append == AppendMode::OneCall {
+            text.push_str(" onecall");
         }
         text + &self.workingset.describe()
     }
@@ -166,6 +177,27 @@ impl Step for WriteStep<'_> {
         match write_range(cx, slot, range, offset) {
             Ok(written) if op.fsync_every == 0 => cx.end(written),
             Ok(written) => self.sync(cx, slot, written),
+            Err(errno) => Err(cx.failed_in_slot("write failed", errno, slot)),
+        }
+    }
+}
+
+/// The step of an append with `onecall`. A separate type, as [`FillStep`].
+struct AppendStep<'r>(WriteStep<'r>);
+
+impl Step for AppendStep<'_> {
+    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        let op = self.0.op;
+        let (slot, _, len) = self.0.next_write(cx)?;
+        let range = cx.data(slot, len)?;
+        cx.begin();
+        let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
+        if op.wrap > 0 && handle.size + len > op.wrap {
+            wrap_append(cx, slot)?;
+        }
+        match append_range(cx, slot, range) {
+            Ok(written) if op.fsync_every == 0 => cx.end(written),
+            Ok(written) => self.0.sync(cx, slot, written),
             Err(errno) => Err(cx.failed_in_slot("write failed", errno, slot)),
         }
     }
@@ -265,6 +297,17 @@ pub(super) fn write_range(
         }
     };
     if n == range.len() { Ok(n as u64) } else { short::write_rest(cx, slot, range, offset, n) }
+}
+
+/// Appends a range of the buffer with one call if possible, with further calls after a short write. Returns the bytes
+/// written.
+fn append_range(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Result<u64, Errno> {
+    let (buf, engine) = (cx.io.buffer.get(range.clone()), cx.env.engine);
+    let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Errno::BADF) };
+    let (n, calls) = engine.append(handle, buf)?;
+    cx.io.last_offset = handle.position.saturating_sub(n as u64);
+    cx.cell().add_calls(calls - 1);
+    if n == range.len() { Ok(n as u64) } else { short::write_rest(cx, slot, range, None, n) }
 }
 
 /// Moves the file position to the end of the file, and returns it.

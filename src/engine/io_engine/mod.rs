@@ -17,6 +17,7 @@ mod posix;
 
 use posix::Posix;
 use std::ffi::CStr;
+use std::io::{IoSlice, IoSliceMut};
 use wml_os::fd::{self, Fd, NONE, Result};
 use wml_os::{OFlags, SeekFrom, uring};
 
@@ -39,8 +40,19 @@ impl Handle {
     /// Sets the file position to an offset from the start.
     #[inline]
     pub fn seek(&mut self, offset: u64) -> Result<()> {
-        call(self.fd, |fd| fd::seek(fd, SeekFrom::Start(offset)))?;
-        self.position = offset;
+        self.seek_to(SeekFrom::Start(offset))
+    }
+
+    /// Sets the file position.
+    #[inline]
+    pub fn seek_to(&mut self, to: SeekFrom) -> Result<()> {
+        let moved = call(self.fd, |fd| fd::seek(fd, to).map(Some))?;
+        self.position = moved.unwrap_or_else(|| match to {
+            SeekFrom::Start(offset) => offset,
+            SeekFrom::End(by) => self.size.saturating_add_signed(by),
+            SeekFrom::Current(by) => self.position.saturating_add_signed(by),
+            _ => self.position,
+        });
         Ok(())
     }
 
@@ -82,6 +94,13 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     fn read(&self, file: &mut Handle, buf: &mut [u8]) -> Result<usize>;
     /// Writes at the file position and advances it.
     fn write(&self, file: &mut Handle, buf: &[u8]) -> Result<usize>;
+    /// Reads into several buffers with one call, at an offset or at the file position, which it advances.
+    fn readv(&self, file: &mut Handle, bufs: &mut [IoSliceMut<'_>], offset: Option<u64>) -> Result<usize>;
+    /// Writes several buffers with one call, at an offset or at the file position, which it advances.
+    fn writev(&self, file: &mut Handle, bufs: &[IoSlice<'_>], offset: Option<u64>) -> Result<usize>;
+    /// Appends at the end of the file with one call if the file system has one, and returns the bytes written and
+    /// the number of calls.
+    fn append(&self, file: &mut Handle, buf: &[u8]) -> Result<(usize, u64)>;
     /// Sets the file position to the end of the file.
     fn seek_end(&self, file: &mut Handle) -> Result<()>;
     /// Reads a whole directory, or a part of it if `may_go_on` returns false meanwhile. Returns the bytes of its
@@ -101,6 +120,11 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
 #[inline]
 pub fn call<T: Default>(fd: Fd, call: impl FnOnce(Fd) -> Result<T>) -> Result<T> {
     if fd == NONE { Ok(T::default()) } else { call(fd) }
+}
+
+/// Returns the size of a directory's entry as Filebench counts it: a fixed part, and the name without its terminator.
+pub(crate) fn entry_size(name: &CStr) -> u64 {
+    279 + name.count_bytes() as u64
 }
 
 /// How an engine is to execute asynchronous I/O.

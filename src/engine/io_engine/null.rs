@@ -2,6 +2,7 @@
 
 use super::{AsyncChoice, Engine, Handle};
 use std::ffi::CStr;
+use std::io::{IoSlice, IoSliceMut};
 use wml_os::OFlags;
 use wml_os::fd::{Fd, NONE, Result};
 
@@ -63,9 +64,28 @@ impl Engine for Null {
         Ok(buf.len())
     }
 
+    fn append(&self, file: &mut Handle, buf: &[u8]) -> Result<(usize, u64)> {
+        self.seek_end(file)?;
+        Ok((self.write(file, buf)?, 1))
+    }
+
     fn seek_end(&self, file: &mut Handle) -> Result<()> {
         file.position = file.size;
         Ok(())
+    }
+
+    fn readv(&self, file: &mut Handle, bufs: &mut [IoSliceMut<'_>], offset: Option<u64>) -> Result<usize> {
+        let wanted: usize = bufs.iter().map(|buf| buf.len()).sum();
+        let n = wanted.min(file.size.saturating_sub(offset.unwrap_or(file.position)) as usize);
+        file.position += if offset.is_none() { n as u64 } else { 0 };
+        Ok(n)
+    }
+
+    fn writev(&self, file: &mut Handle, bufs: &[IoSlice<'_>], offset: Option<u64>) -> Result<usize> {
+        let n: usize = bufs.iter().map(|buf| buf.len()).sum();
+        file.position += if offset.is_none() { n as u64 } else { 0 };
+        file.size = file.size.max(offset.map_or(file.position, |offset| offset + n as u64));
+        Ok(n)
     }
 
     fn list(&self, _dir: Fd, _name: &CStr, _buf: &mut [u8], _may_go_on: &dyn Fn() -> bool) -> Result<(u64, u64)> {

@@ -3,8 +3,9 @@
 
 use super::{AsyncChoice, Engine, Handle};
 use std::ffi::CStr;
+use std::io::{IoSlice, IoSliceMut};
 use wml_os::fd::{self, Fd, Result};
-use wml_os::{Mode, OFlags, SeekFrom, range};
+use wml_os::{Errno, Mode, OFlags, SeekFrom, range, vectored};
 
 /// The engine of system calls, with the way it is to execute asynchronous I/O.
 #[derive(Clone, Copy, Debug)]
@@ -66,9 +67,51 @@ impl Engine for Posix {
     }
 
     #[inline]
+    fn append(&self, file: &mut Handle, buf: &[u8]) -> Result<(usize, u64)> {
+        match vectored::append(file.fd, buf) {
+            Ok(n) => {
+                // Where it is only if no other open file appends: the kernel does not say.
+                file.size += n as u64;
+                file.position = file.size;
+                Ok((n, 1))
+            }
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                self.seek_end(file)?;
+                Ok((self.write(file, buf)?, 3))
+            }
+            Err(errno) => Err(errno),
+        }
+    }
+
+    #[inline]
     fn seek_end(&self, file: &mut Handle) -> Result<()> {
         file.position = fd::seek(file.fd, SeekFrom::End(0))?;
         Ok(())
+    }
+
+    fn readv(&self, file: &mut Handle, bufs: &mut [IoSliceMut<'_>], offset: Option<u64>) -> Result<usize> {
+        let Some(offset) = offset else {
+            let n = vectored::readv(file.fd, bufs)?;
+            file.position += n as u64;
+            return Ok(n);
+        };
+        vectored::preadv(file.fd, bufs, offset)
+    }
+
+    fn writev(&self, file: &mut Handle, bufs: &[IoSlice<'_>], offset: Option<u64>) -> Result<usize> {
+        let (n, end) = match offset {
+            Some(offset) => {
+                let n = vectored::pwritev(file.fd, bufs, offset)?;
+                (n, offset + n as u64)
+            }
+            None => {
+                let n = vectored::writev(file.fd, bufs)?;
+                file.position += n as u64;
+                (n, file.position)
+            }
+        };
+        file.size = file.size.max(end);
+        Ok(n)
     }
 
     fn list(&self, dir: Fd, name: &CStr, buf: &mut [u8], may_go_on: &dyn Fn() -> bool) -> Result<(u64, u64)> {
@@ -109,12 +152,10 @@ const CHECK_ENTRIES: u64 = 64;
 /// Reads a directory and passes its descriptor and each name to `each`, until that returns false. Returns the bytes of
 /// its entries and the number of calls.
 fn list(dir: Fd, name: &CStr, buf: &mut [u8], mut each: impl FnMut(Fd, &CStr) -> bool) -> Result<(u64, u64)> {
-    // Size of an entry as Filebench counts it: this fixed part and the name without its terminator.
-    const FIXED: u64 = 279;
     let opened = fd::open_at(dir, name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
     let mut bytes = 0;
     let calls = fd::list_dir(opened, buf, |entry, _| {
-        bytes += entry.to_bytes().len() as u64 + FIXED;
+        bytes += super::entry_size(entry);
         each(opened, entry)
     });
     fd::close(opened);

@@ -255,6 +255,8 @@ fn steps(out: &mut String, plan: &Plan, thread: &Thread) -> std::fmt::Result {
                 writeln!(out, "{how} {}, then {end}", parts.join(", "))?;
             }
             PlanStep::Jump(to) => writeln!(out, "go on at {to}")?,
+            PlanStep::Gather { group, release } => writeln!(out, "group {group} up to {release}")?,
+            PlanStep::Release { group } => writeln!(out, "end of group {group}")?,
         }
     }
     Ok(())

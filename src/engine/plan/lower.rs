@@ -296,6 +296,8 @@ fn lower_thread(
                 Draft::Leave { enter } => PlanStep::Leave { enter },
                 Draft::Choose { upto, starts, end, shuffled } => PlanStep::Choose { upto, starts, end, shuffled },
                 Draft::Jump(to) => PlanStep::Jump(to),
+                Draft::Gather { group, release } => PlanStep::Gather { group, release },
+                Draft::Release { group } => PlanStep::Release { group },
             })
         })
         .collect();

@@ -206,6 +206,19 @@ pub enum PlanStep {
     },
     /// End of an alternative of [`PlanStep::Choose`].
     Jump(usize),
+    /// Start of the shared part of a composite with `group`: executes it, or waits for a thread that does and goes on
+    /// after `release`.
+    Gather {
+        /// Its number among all of the plan.
+        group: usize,
+        /// Index of the matching [`PlanStep::Release`].
+        release: usize,
+    },
+    /// End of the shared part.
+    Release {
+        /// The number of the matching [`PlanStep::Gather`].
+        group: usize,
+    },
 }
 
 impl Process {

@@ -79,6 +79,8 @@ enum PlanNode<'a> {
     Repeat(Option<&'a str>, &'a Quantity, Vec<PlanNode<'a>>),
     /// A mix: each alternative with its share.
     Mix(Vec<(f64, String, Vec<PlanNode<'a>>)>, bool),
+    /// The shared part of a composite with `group`.
+    Group(Vec<PlanNode<'a>>),
 }
 
 /// Reads the steps from `from` to before `to` as a tree.
@@ -116,7 +118,11 @@ fn tree<'a>(plan: &'a Plan, thread: &'a Thread, from: usize, to: usize) -> Vec<P
                 nodes.push(PlanNode::Mix(alternatives, *shuffled));
                 at = *end;
             }
-            PlanStep::Leave { .. } | PlanStep::Jump(_) => at += 1,
+            PlanStep::Gather { release, .. } => {
+                nodes.push(PlanNode::Group(tree(plan, thread, at + 1, *release)));
+                at = release + 1;
+            }
+            PlanStep::Leave { .. } | PlanStep::Jump(_) | PlanStep::Release { .. } => at += 1,
         }
     }
     nodes
@@ -161,6 +167,10 @@ fn flat(nodes: &[PlanNode<'_>], most: usize) -> Option<Vec<String>> {
                 texts.push(Some(text).filter(|text| text.chars().count() <= most)?);
             }
             PlanNode::Mix(..) => return None,
+            PlanNode::Group(body) => {
+                let text = format!("once for all who wait ({})", flat(body, most)?.join(" · "));
+                texts.push(Some(text).filter(|text| text.chars().count() <= most)?);
+            }
         }
     }
     Some(texts)
@@ -299,6 +309,10 @@ impl OutlineLines {
                     self.nodes(indent + 2, body);
                 }
                 PlanNode::Mix(alternatives, shuffled) => self.mix(indent, alternatives, *shuffled),
+                PlanNode::Group(body) => {
+                    self.line(indent, "once for all who wait:");
+                    self.nodes(indent + 2, body);
+                }
                 PlanNode::Step(_) => {}
             }
         }

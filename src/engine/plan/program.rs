@@ -51,6 +51,13 @@ pub(super) enum Draft {
         shuffled: bool,
     },
     Jump(usize),
+    Gather {
+        group: usize,
+        release: usize,
+    },
+    Release {
+        group: usize,
+    },
 }
 
 /// How a mix draws its flowops.
@@ -71,6 +78,9 @@ impl Mix {
 /// The largest weight in a shuffled mix.
 const MOST_OF_A_LAP: f64 = 1e6;
 
+/// The flowops that wait for other threads, or for which others wait.
+const WAITING: [&str; 4] = ["semblock", "sempost", "block", "wakeup"];
+
 /// Bytes of the longest name of a flowop, including those of its composites.
 const LONGEST_NAME: usize = 1024;
 
@@ -85,6 +95,10 @@ pub(super) struct Unroller<'a> {
     transaction: Option<String>,
     /// The names of the uses of composites around the current flowop, the outermost first.
     uses: Vec<String>,
+    /// Number of composites with `group` so far, of all threads.
+    groups: usize,
+    /// The name of the composite with `group` that the current flowop is in.
+    group: Option<String>,
     drafts: Vec<Draft>,
     pending: Vec<Pending>,
     /// The exact values so far, of all threads.
@@ -102,6 +116,8 @@ impl<'a> Unroller<'a> {
             exhausted: false,
             transaction: None,
             uses: Vec::new(),
+            groups: 0,
+            group: None,
             drafts: Vec::new(),
             pending: Vec::new(),
             exact: Vec::new(),
@@ -211,6 +227,8 @@ struct Level {
     /// Indices of the steps that begin the use and, if the composite repeats its body, the body.
     enter: usize,
     nested: Option<usize>,
+    /// Index of the step at which a `group` gathers.
+    gather: Option<usize>,
     /// The row of its `measure=`.
     measure: Option<usize>,
     mix: Option<MixDraft>,
@@ -319,6 +337,7 @@ impl<'a> Unrolled<'a> for ThreadBody<'_, 'a> {
             self.found.push(d.or_help("`wmlrun list flowops` shows them all"));
             return;
         };
+        self.refuse_wait_in_group(flowop, spec);
         let Evaluation { values, name, iters } = used;
         let transaction = self.own.transaction.as_ref() == Some(&name) || spec.is(Role::EndsTransaction);
         let composites = self.own.uses.clone();
@@ -343,16 +362,18 @@ impl<'a> Unrolled<'a> for ThreadBody<'_, 'a> {
         let own_name = used.values.text("name").unwrap_or_default();
         let enter = self.own.open(Some(own_name.clone()), used.iters);
         let measure = self.own.begin_measure(&own, Some(&used.name), self.found);
+        let gather = self.gather(&own, flowop, &used.name);
         let nested = body_iters.map(|iters| self.own.open(None, iters));
         self.own.uses.push(own_name);
-        Level { name: Some(used.name), enter, nested, measure, mix: self.own.begin_mix(&own) }
+        Level { name: Some(used.name), enter, nested, gather, measure, mix: self.own.begin_mix(&own) }
     }
 
     fn leave(&mut self, flowop: &'a FlowopDef, level: Level) {
-        let Level { name, enter, nested, measure, mix } = level;
+        let Level { name, enter, nested, gather, measure, mix } = level;
         self.own.uses.pop();
         self.own.end_mix(mix);
         nested.into_iter().for_each(|nested| self.own.close(nested));
+        gather.into_iter().for_each(|gather| self.release(gather));
         if let Some(name) = name.filter(|name| self.own.transaction.as_ref() == Some(name)) {
             let (composites, values) = (self.own.uses.clone(), Evaluated::default());
             let span = flowop.span;
@@ -388,6 +409,44 @@ impl<'a> Unrolled<'a> for ThreadBody<'_, 'a> {
 
     fn is_done(&self) -> bool {
         self.own.exhausted
+    }
+}
+
+impl ThreadBody<'_, '_> {
+    /// Begins the shared part of a composite with `group`. Returns the index of its step.
+    fn gather(&mut self, values: &Evaluated, flowop: &FlowopDef, name: &str) -> Option<usize> {
+        if !values.flag("group") {
+            return None;
+        }
+        if let Some(outer) = &self.own.group {
+            let message = format!("`group` of `{name}` is within that of `{outer}`");
+            let report = Diagnostic::error(Code::OutOfRange, flowop.span, message);
+            diag::push(self.found, report.help("leave out one of them: a group has no other in it"));
+            return None;
+        }
+        self.own.group = Some(name.to_owned());
+        self.own.drafts.push(Draft::Gather { group: self.own.groups, release: 0 });
+        self.own.groups += 1;
+        Some(self.own.drafts.len() - 1)
+    }
+
+    /// Ends the shared part that begins at `gather`.
+    fn release(&mut self, gather: usize) {
+        let here = self.own.drafts.len();
+        self.own.group = None;
+        if let Draft::Gather { group, release } = &mut self.own.drafts[gather] {
+            *release = here;
+            let group = *group;
+            self.own.drafts.push(Draft::Release { group });
+        }
+    }
+
+    /// Reports a flowop that waits for another thread within a `group`: that thread may wait for the group.
+    fn refuse_wait_in_group(&mut self, flowop: &FlowopDef, spec: &Flowop) {
+        let Some(group) = self.own.group.as_ref().filter(|_| WAITING.contains(&spec.name)) else { return };
+        let message = format!("`{}` in `{group}`, which has `group`", spec.name);
+        let report = Diagnostic::error(Code::OutOfRange, flowop.span, message);
+        diag::push(self.found, report.help("put it before or after that composite flowop"));
     }
 }
 

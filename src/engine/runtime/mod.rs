@@ -19,6 +19,7 @@ mod phases;
 mod process;
 mod running;
 mod shared;
+mod steps;
 mod thread_io;
 mod unfinished;
 mod worker;

@@ -16,9 +16,9 @@ use crate::exec::{BUG, Makers, OpFailure, View, maker};
 use crate::fileset::Redundancy;
 use crate::fileset::content::DataSource;
 use crate::flowop::SemPair;
-use crate::plan::{self, Plan, Process, Thread};
+use crate::plan::{self, Plan, PlanStep, Process, Thread};
 use crate::stats::recorder::ThreadStats;
-use crate::sync::{Gate, Latch, Notifier, Semaphore};
+use crate::sync::{Gate, Gathering, Latch, Notifier, Semaphore};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -146,6 +146,8 @@ pub(super) struct Shared {
     /// By flowop, then by instance.
     pub(super) semaphores: Vec<Vec<Arc<SemPair>>>,
     pub(super) latches: Vec<Vec<Arc<Latch>>>,
+    /// By the number of the composite with `group`.
+    pub(super) groups: Vec<Arc<Gathering>>,
     pub(super) thread_slots: Vec<ThreadSlot>,
     pub(super) phases: Phases,
     pub(super) iterations: IterationTallies,
@@ -176,9 +178,13 @@ impl Shared {
         let n = plan.flowops.len();
         let mut semaphores: Vec<Vec<Arc<SemPair>>> = vec![Vec::new(); n];
         let mut latches: Vec<Vec<Arc<Latch>>> = vec![Vec::new(); n];
+        let mut groups = Vec::new();
         for (_, thread) in plan.threads() {
             for step in &thread.steps {
-                let crate::plan::PlanStep::Op { local, op, .. } = step else { continue };
+                if let PlanStep::Gather { .. } = step {
+                    groups.push(Arc::default());
+                }
+                let PlanStep::Op { local, op, .. } = step else { continue };
                 let (id, effects) = (thread.first + local, op.effects());
                 if let Some(highwater) = effects.highwater {
                     let pair = || SemPair { low: Semaphore::new(0), high: Semaphore::new(highwater) };
@@ -199,6 +205,7 @@ impl Shared {
             gate: Gate::new(),
             semaphores,
             latches,
+            groups,
             processors: options.pin.then(limits::allowed_processors),
             spare_cpus: thread_slots.len() < limits::processors(),
             thread_slots,
@@ -243,6 +250,7 @@ impl Shared {
         self.gate.stop(tick);
         self.semaphores.iter().flatten().for_each(|pair| pair.close());
         self.latches.iter().flatten().for_each(|latch| latch.close());
+        self.groups.iter().for_each(|group| group.close());
         self.phases.close(tick);
         self.iterations.close();
         self.options.meetings.iter().for_each(|place| place.leave_run());
@@ -257,6 +265,13 @@ impl Shared {
             if self.plan.processes[flowop.process].phase == number {
                 self.semaphores[id].iter().for_each(|pair| pair.close());
                 self.latches[id].iter().for_each(|latch| latch.close());
+            }
+        }
+        for (process, thread) in self.plan.threads() {
+            for step in thread.steps.iter().filter(|_| process.phase == number) {
+                if let PlanStep::Gather { group, .. } = step {
+                    self.groups[*group].close();
+                }
             }
         }
         self.views.iter().for_each(|view| view.set.state.wake_all());

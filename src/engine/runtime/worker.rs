@@ -4,15 +4,16 @@ use super::iterations::IterationLimit;
 use super::pace::{ArrivalSlot, Timetable};
 use super::process::ProcessContext;
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot, panicked};
+use super::steps::{GatherTurn, ThreadStep, choose, instantiate};
 use super::thread_io;
 use crate::exec::slots::Slots;
 use crate::exec::trace::{Stream, StreamShape};
 use crate::exec::{Account, OpCx, OpFailure, RunEnv, Sink, Starvation, Stop, StopReason, ThreadFiles, ThreadIo};
-use crate::flowop::{self, StepInit};
-use crate::plan::{self, Thread};
-use crate::random::{self, Quantity, Rng, Shuffle};
-use crate::stats::recorder::{Cell, ThreadStats};
-use crate::sync::Gate;
+use crate::flowop::StepInit;
+use crate::plan::Thread;
+use crate::random;
+use crate::stats::recorder::ThreadStats;
+use crate::sync::{Gate, GatherRole, Gathering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -23,40 +24,6 @@ use wml_os::proc;
 
 /// Number of repetitions of a step between two checks whether the run has stopped.
 const CHECK_EVERY: u64 = 1 << 9;
-
-/// A step of the program with this thread's state.
-///
-/// `repr(u8)`: the discriminant is a separate byte instead of a niche in a field of the variants, so that the check of
-/// each step's kind is one comparison with a byte.
-#[repr(u8)]
-enum ThreadStep<'r> {
-    /// A flowop that is executed once per iteration, which nearly all flowops are.
-    Once(ThreadFlowop<'r>),
-    Many(ThreadFlowop<'r>, Quantity),
-    Enter {
-        iters: Quantity,
-        leave: usize,
-    },
-    Leave {
-        enter: usize,
-    },
-    Choose {
-        cumulative: Vec<f64>,
-        starts: Vec<usize>,
-        end: usize,
-        /// The state of draws without replacement, if the mix has `shuffle`.
-        lap: Option<Shuffle>,
-    },
-    Jump(usize),
-}
-
-/// A flowop of a thread: its index in the thread, its counters, and whether it has a response time in an open loop.
-struct ThreadFlowop<'r> {
-    local: u32,
-    cell: &'r Cell,
-    io: bool,
-    step: Box<dyn flowop::Step + 'r>,
-}
 
 /// A prepared thread: its context, its program, and its timetable in an open loop.
 type ReadyThread<'a> = (OpCx<'a>, Vec<ThreadStep<'a>>, Option<Timetable>);
@@ -308,7 +275,7 @@ fn prepare<'a>(
         seed,
     };
     let is_io = |local: usize| shared.plan.flowops[thread.first + local].has_response();
-    let steps = thread.steps.iter().map(|step| instantiate(step, &init, stats, &is_io)).collect();
+    let steps = thread.steps.iter().map(|step| instantiate(step, &init, stats, &is_io, &shared.groups)).collect();
     let aio = effects.aio.map(|aio| thread_io::outstanding(context, thread_slot, aio, index, !seed)).transpose()?;
     let sink = if effects.sends && shared.options.engine.real() { thread_io::open_sink(thread)? } else { Sink::none() };
     let env = RunEnv {
@@ -361,35 +328,6 @@ fn thread_slot_index(shared: &Shared, thread_slot: &ThreadSlot) -> usize {
     shared.first_thread_slot[thread_slot.process] + thread_slot.instance * each + before + thread_slot.number
 }
 
-/// Returns a step of the plan with the state that a thread needs for it.
-fn instantiate<'r>(
-    step: &'r plan::PlanStep,
-    init: &StepInit<'_>,
-    stats: &'r ThreadStats,
-    is_io: &dyn Fn(usize) -> bool,
-) -> ThreadStep<'r> {
-    match step {
-        plan::PlanStep::Op { local, iters, op } => {
-            let (local, step) = (*local, op.instantiate(init));
-            let flowop = ThreadFlowop { local: local as u32, cell: stats.cell(local), io: is_io(local), step };
-            if matches!(iters, Quantity::Const(1)) {
-                ThreadStep::Once(flowop)
-            } else {
-                ThreadStep::Many(flowop, iters.clone())
-            }
-        }
-        plan::PlanStep::Enter { iters, leave, .. } => ThreadStep::Enter { iters: iters.clone(), leave: *leave },
-        plan::PlanStep::Leave { enter } => ThreadStep::Leave { enter: *enter },
-        plan::PlanStep::Choose { upto, starts, end, shuffled } => ThreadStep::Choose {
-            cumulative: upto.clone(),
-            starts: starts.clone(),
-            end: *end,
-            lap: shuffled.then(Shuffle::new),
-        },
-        plan::PlanStep::Jump(to) => ThreadStep::Jump(*to),
-    }
-}
-
 /// The loop of a thread. Each step that does something checks the deadline. The end of each iteration checks it too,
 /// for programs whose steps all do nothing.
 ///
@@ -411,6 +349,8 @@ fn iterate<'r>(
     let (shared, gate) = (context.shared, cx.env.gate);
     // Remaining repetitions of each composite that is being executed, by the index of its `Enter`.
     let mut remaining = vec![0_u64; steps.len()];
+    // A thread that ends while it executes for a group leaves it.
+    let mut turn: Option<GatherTurn<'_>> = None;
     let mut pc = 0;
     let mut intended = 0;
     if let Some(timetable) = &mut timetable {
@@ -470,6 +410,25 @@ fn iterate<'r>(
             }
             ThreadStep::Jump(to) => {
                 pc = *to;
+                continue;
+            }
+            ThreadStep::Gather { group, release } => {
+                let group: &'r Gathering = group;
+                let Ok(role) = group.join() else { return ThreadEnd::Over };
+                cx.restamp();
+                pc = match role {
+                    GatherRole::Executes => {
+                        turn = Some(GatherTurn(group));
+                        pc + 1
+                    }
+                    GatherRole::Covered => *release + 1,
+                };
+                continue;
+            }
+            ThreadStep::Release => {
+                drop(turn.take());
+                cx.restamp();
+                pc += 1;
                 continue;
             }
         };
@@ -549,26 +508,6 @@ fn iteration_fast<'r>(
         pc += 1;
     }
     None
-}
-
-impl<'r> ThreadFlowop<'r> {
-    #[inline]
-    fn run(&mut self, cx: &mut OpCx<'r>, at: &AtomicU32) -> Result<(), Stop> {
-        cx.switch_to(self.cell);
-        at.store(self.local, Relaxed);
-        self.step.run(cx)
-    }
-}
-
-/// Draws a branch of a mix, and returns the index of its first step.
-fn choose(rng: &mut Rng, cumulative: &[f64], starts: &[usize], end: usize, lap: Option<&mut Shuffle>) -> usize {
-    let sum = cumulative.last().copied().unwrap_or(0.0);
-    let drawn = match lap {
-        Some(lap) if sum >= 1.0 => lap.draw(rng, sum as u64) as f64,
-        _ => random::unit(rng) * sum,
-    };
-    let i = cumulative.partition_point(|w| *w <= drawn);
-    starts.get(i).copied().unwrap_or(end)
 }
 
 /// Returns the index in the plan of a flowop of a thread.

@@ -1,9 +1,9 @@
-//! Synchronization of the threads of a run: the gate, semaphores, latches, the notifier and the event pool.
+//! Synchronization of the threads of a run: the gate, semaphores, latches, groups, the notifier and the event pool.
 //!
 //! All waits are futex waits and end at once when the run stops. No function allocates or takes a lock while a run is
 //! in progress. Deliberately absent: flowops, file sets, statistics.
 //!
-//! `notifier`, `gate`, `latch` and `semaphore` take their atomics and the functions `wait` and `wake` from this module
+//! `notifier`, `gate`, `group`, `latch` and `semaphore` take their atomics and the functions `wait` and `wake` from this module
 //! only. `tests/it/model.rs` compiles the same files against a model of threads and futexes (loom) and explores the
 //! possible interleavings of their steps.
 //!
@@ -23,11 +23,13 @@
 mod notifier;
 mod events;
 mod gate;
+mod group;
 mod latch;
 mod semaphore;
 
 pub use events::{Claim, EventPool};
 pub use gate::{Gate, NEVER};
+pub use group::{GatherRole, Gathering};
 pub use latch::Latch;
 pub use notifier::Notifier;
 pub use semaphore::Semaphore;

@@ -1,0 +1,91 @@
+//! The group behind `group` of a composite flowop: of the threads that come while one executes it, one executes it
+//! next for all of them, as transactions share a flush (group commit).
+//!
+//! The state is the futex word itself: the number of executions that have ended, and whether one runs. A thread that
+//! comes while one runs waits for the one after it, which began after the thread came. All accesses are `SeqCst`
+//! read-modify-writes (or a load before one), as those of the latch.
+
+use super::{AtomicU32, Stopped, wait, wake};
+use std::sync::atomic::Ordering::SeqCst;
+
+const RUNNING: u32 = 1;
+const CLOSED: u32 = 1 << 31;
+/// The bits of the state that count, the lowest of them [`RUNNING`].
+const COUNT: u32 = CLOSED - 1;
+/// Half of the number of executions after which the count begins again at 0.
+const HALF: u32 = 1 << 29;
+
+/// The threads of one definition that share the executions of a composite.
+#[derive(Debug, Default)]
+pub struct Gathering(AtomicU32);
+
+/// What a thread does with its execution.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GatherRole {
+    /// It executes the composite, and then calls [`Gathering::finish`].
+    Executes,
+    /// Another thread has executed it since this one came.
+    Covered,
+}
+
+impl Gathering {
+    /// Waits until the calling thread is to execute the composite, or another has for it. `Err` when the run has stopped.
+    pub fn join(&self) -> Result<GatherRole, Stopped> {
+        let Some(wanted) = self.execute_or_target()? else { return Ok(GatherRole::Executes) };
+        loop {
+            let state = self.0.load(SeqCst);
+            if state & CLOSED != 0 {
+                return Err(Stopped);
+            }
+            if ended(state).wrapping_sub(wanted) & (COUNT >> 1) < HALF {
+                return Ok(GatherRole::Covered);
+            }
+            if state & RUNNING == 0 {
+                if self.0.compare_exchange(state, state | RUNNING, SeqCst, SeqCst).is_ok() {
+                    return Ok(GatherRole::Executes);
+                }
+            } else {
+                wait(&self.0, state, None);
+            }
+        }
+    }
+
+    /// Begins an execution if none runs (`None`), else returns the number of those that must have ended to cover the
+    /// calling thread: the one after the one that runs.
+    fn execute_or_target(&self) -> Result<Option<u32>, Stopped> {
+        let mut state = self.0.load(SeqCst);
+        loop {
+            if state & CLOSED != 0 {
+                return Err(Stopped);
+            }
+            if state & RUNNING != 0 {
+                return Ok(Some(ended(state).wrapping_add(2)));
+            }
+            match self.0.compare_exchange(state, state | RUNNING, SeqCst, SeqCst) {
+                Ok(_) => return Ok(None),
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Ends the execution of the thread that executes, and wakes those that wait.
+    pub fn finish(&self) {
+        let state = self.0.load(SeqCst);
+        // The only other change of a running state is that to closed, after which nobody waits.
+        if state & CLOSED == 0
+            && self.0.compare_exchange(state, state.wrapping_add(RUNNING) & COUNT, SeqCst, SeqCst).is_ok()
+        {
+            wake(&self.0, u32::MAX);
+        }
+    }
+
+    /// Stops the run: ends all present and future waits with [`Stopped`].
+    pub fn close(&self) {
+        self.0.store(CLOSED, SeqCst);
+        wake(&self.0, u32::MAX);
+    }
+}
+
+fn ended(state: u32) -> u32 {
+    (state & COUNT) >> 1
+}
