@@ -7,7 +7,7 @@ use crate::flowop::{self, StepInit};
 use crate::plan;
 use crate::random::{self, Quantity, Rng, Shuffle};
 use crate::stats::recorder::{Cell, ThreadStats};
-use crate::sync::Gathering;
+use crate::sync::{GatherRole, Gathering, Stopped};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -93,12 +93,34 @@ impl<'r> ThreadFlowop<'r> {
 }
 
 /// A drop guard of the thread that executes a composite for a group.
-pub(super) struct GatherTurn<'r>(pub(super) &'r Gathering);
+pub(super) struct GatherTurn<'r>(&'r Gathering);
 
 impl Drop for GatherTurn<'_> {
     fn drop(&mut self) {
         self.0.finish();
     }
+}
+
+/// Joins a group, and holds the turn if the thread is to execute for it. `Err` when the run has stopped.
+#[inline(never)]
+pub(super) fn gather<'r>(
+    group: &'r Gathering,
+    turn: &mut Option<GatherTurn<'r>>,
+    cx: &mut OpCx<'r>,
+) -> Result<GatherRole, Stopped> {
+    let role = group.join()?;
+    if role == GatherRole::Executes {
+        *turn = Some(GatherTurn(group));
+    }
+    cx.restamp();
+    Ok(role)
+}
+
+/// Ends the thread's turn.
+#[inline(never)]
+pub(super) fn release(turn: &mut Option<GatherTurn<'_>>, cx: &mut OpCx<'_>) {
+    drop(turn.take());
+    cx.restamp();
 }
 
 /// Draws a branch of a mix, and returns the index of its first step.

@@ -4,7 +4,7 @@ use super::iterations::IterationLimit;
 use super::pace::{ArrivalSlot, Timetable};
 use super::process::ProcessContext;
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot, panicked};
-use super::steps::{GatherTurn, ThreadStep, choose, instantiate};
+use super::steps::{GatherTurn, ThreadStep, choose, gather, instantiate, release};
 use super::thread_io;
 use crate::exec::slots::Slots;
 use crate::exec::trace::{Stream, StreamShape};
@@ -13,7 +13,7 @@ use crate::flowop::StepInit;
 use crate::plan::Thread;
 use crate::random;
 use crate::stats::recorder::ThreadStats;
-use crate::sync::{Gate, GatherRole, Gathering};
+use crate::sync::{Gate, GatherRole, Stopped};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -76,13 +76,16 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
             if let (Some(timetable), Some(began)) = (&mut timetable, began) {
                 timetable.start(&cx, began, &thread_slot.arrivals);
             }
+            // Here, so that the loop has nothing to drop: a thread that ends while it executes for a group leaves it.
+            let mut turn = None;
             let mut end = match may_begin {
                 Some(Ok(true)) => {
-                    iterate(&mut steps, &mut cx, timetable.as_mut(), limit.as_mut(), context, thread_slot)
+                    iterate(&mut steps, &mut cx, timetable.as_mut(), limit.as_mut(), context, thread_slot, &mut turn)
                 }
                 Some(Ok(false)) => ThreadEnd::Complete,
                 None | Some(Err(_)) => ThreadEnd::Over,
             };
+            drop(turn);
             if matches!(end, ThreadEnd::Over) && is_phase_over(shared, thread_slot) {
                 end = ThreadEnd::PhaseOver;
             }
@@ -345,12 +348,11 @@ fn iterate<'r>(
     mut limit: Option<&mut IterationLimit<'_>>,
     context: &ProcessContext<'_>,
     thread_slot: &ThreadSlot,
+    turn: &mut Option<GatherTurn<'r>>,
 ) -> ThreadEnd {
     let (shared, gate) = (context.shared, cx.env.gate);
     // Remaining repetitions of each composite that is being executed, by the index of its `Enter`.
     let mut remaining = vec![0_u64; steps.len()];
-    // A thread that ends while it executes for a group leaves it.
-    let mut turn: Option<GatherTurn<'_>> = None;
     let mut pc = 0;
     let mut intended = 0;
     if let Some(timetable) = &mut timetable {
@@ -413,21 +415,15 @@ fn iterate<'r>(
                 continue;
             }
             ThreadStep::Gather { group, release } => {
-                let group: &'r Gathering = group;
-                let Ok(role) = group.join() else { return ThreadEnd::Over };
-                cx.restamp();
-                pc = match role {
-                    GatherRole::Executes => {
-                        turn = Some(GatherTurn(group));
-                        pc + 1
-                    }
-                    GatherRole::Covered => *release + 1,
-                };
+                match gather(group, turn, cx) {
+                    Ok(GatherRole::Executes) => pc += 1,
+                    Ok(GatherRole::Covered) => pc = *release + 1,
+                    Err(Stopped) => return ThreadEnd::Over,
+                }
                 continue;
             }
             ThreadStep::Release => {
-                drop(turn.take());
-                cx.restamp();
+                release(turn, cx);
                 pc += 1;
                 continue;
             }
