@@ -23,7 +23,7 @@ use crate::fileset::{Name, OwnRotor, Rotor};
 use crate::io_engine::{self, Engine, Handle};
 use crate::random::Rng;
 use crate::stats::recorder::{Cell, ThreadStats};
-use crate::sync::{EventPool, Gate};
+use crate::sync::{EventPool, Gate, GatherGuard};
 use wml_os::{self as os, Clock, Errno, Fd, Scale};
 use wml_os::{Advice, OFlags, range};
 
@@ -183,12 +183,14 @@ pub struct OpCx<'r> {
     pub rng: Rng,
     /// The counters and times of the thread.
     pub account: Account<'r>,
+    /// Held while it executes a composite with `group`.
+    pub(crate) gathering: Option<GatherGuard<'r>>,
 }
 
 impl<'r> OpCx<'r> {
     /// Returns a context; [`OpCx::start`] is to be called next.
     pub fn new(env: RunEnv<'r>, files: ThreadFiles<'r>, io: ThreadIo, rng: Rng, account: Account<'r>) -> Self {
-        Self { env, files, io, rng, account }
+        Self { env, files, io, rng, account, gathering: None }
     }
 
     /// Starts the thread's time after the gate has opened, and the time of each iteration of an open loop.

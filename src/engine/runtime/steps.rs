@@ -7,7 +7,7 @@ use crate::flowop::{self, StepInit};
 use crate::plan;
 use crate::random::{self, Quantity, Rng, Shuffle};
 use crate::stats::recorder::{Cell, ThreadStats};
-use crate::sync::{GatherRole, Gathering, Stopped};
+use crate::sync::{GatherGuard, GatherRole, Gathering, Stopped};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -35,11 +35,13 @@ pub(super) enum ThreadStep<'r> {
         /// The state of draws without replacement, if the mix has `shuffle`.
         lap: Option<Shuffle>,
     },
+    Detour(Detour<'r>),
+}
+
+/// A step that only says where the thread goes on.
+pub(super) enum Detour<'r> {
     Jump(usize),
-    Gather {
-        group: &'r Gathering,
-        release: usize,
-    },
+    Gather { group: &'r Gathering, release: usize },
     Release,
 }
 
@@ -77,9 +79,11 @@ pub(super) fn instantiate<'r>(
             end: *end,
             lap: shuffled.then(Shuffle::new),
         },
-        plan::PlanStep::Jump(to) => ThreadStep::Jump(*to),
-        plan::PlanStep::Gather { group, release } => ThreadStep::Gather { group: &groups[*group], release: *release },
-        plan::PlanStep::Release { .. } => ThreadStep::Release,
+        plan::PlanStep::Jump(to) => ThreadStep::Detour(Detour::Jump(*to)),
+        plan::PlanStep::Gather { group, release } => {
+            ThreadStep::Detour(Detour::Gather { group: &groups[*group], release: *release })
+        }
+        plan::PlanStep::Release { .. } => ThreadStep::Detour(Detour::Release),
     }
 }
 
@@ -92,35 +96,28 @@ impl<'r> ThreadFlowop<'r> {
     }
 }
 
-/// A drop guard of the thread that executes a composite for a group.
-pub(super) struct GatherTurn<'r>(&'r Gathering);
-
-impl Drop for GatherTurn<'_> {
-    fn drop(&mut self) {
-        self.0.finish();
+impl<'r> Detour<'r> {
+    /// Returns the index of the next step after the one at `pc`. A thread that is to execute for a group holds its guard.
+    /// `Err` when the run has stopped.
+    #[inline(never)]
+    pub(super) fn next(&self, pc: usize, cx: &mut OpCx<'r>) -> Result<usize, Stopped> {
+        let to = match self {
+            Self::Jump(to) => return Ok(*to),
+            Self::Gather { group, release } => match group.join()? {
+                GatherRole::Executes => {
+                    cx.gathering = Some(GatherGuard::new(group));
+                    pc + 1
+                }
+                GatherRole::Covered => release + 1,
+            },
+            Self::Release => {
+                cx.gathering = None;
+                pc + 1
+            }
+        };
+        cx.restamp();
+        Ok(to)
     }
-}
-
-/// Joins a group, and holds the turn if the thread is to execute for it. `Err` when the run has stopped.
-#[inline(never)]
-pub(super) fn gather<'r>(
-    group: &'r Gathering,
-    turn: &mut Option<GatherTurn<'r>>,
-    cx: &mut OpCx<'r>,
-) -> Result<GatherRole, Stopped> {
-    let role = group.join()?;
-    if role == GatherRole::Executes {
-        *turn = Some(GatherTurn(group));
-    }
-    cx.restamp();
-    Ok(role)
-}
-
-/// Ends the thread's turn.
-#[inline(never)]
-pub(super) fn release(turn: &mut Option<GatherTurn<'_>>, cx: &mut OpCx<'_>) {
-    drop(turn.take());
-    cx.restamp();
 }
 
 /// Draws a branch of a mix, and returns the index of its first step.

@@ -4,7 +4,7 @@ use super::iterations::IterationLimit;
 use super::pace::{ArrivalSlot, Timetable};
 use super::process::ProcessContext;
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot, panicked};
-use super::steps::{GatherTurn, ThreadStep, choose, gather, instantiate, release};
+use super::steps::{ThreadStep, choose, instantiate};
 use super::thread_io;
 use crate::exec::slots::Slots;
 use crate::exec::trace::{Stream, StreamShape};
@@ -13,7 +13,7 @@ use crate::flowop::StepInit;
 use crate::plan::Thread;
 use crate::random;
 use crate::stats::recorder::ThreadStats;
-use crate::sync::{Gate, GatherRole, Stopped};
+use crate::sync::{Gate, Stopped};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -76,16 +76,14 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
             if let (Some(timetable), Some(began)) = (&mut timetable, began) {
                 timetable.start(&cx, began, &thread_slot.arrivals);
             }
-            // Here, so that the loop has nothing to drop: a thread that ends while it executes for a group leaves it.
-            let mut turn = None;
             let mut end = match may_begin {
                 Some(Ok(true)) => {
-                    iterate(&mut steps, &mut cx, timetable.as_mut(), limit.as_mut(), context, thread_slot, &mut turn)
+                    iterate(&mut steps, &mut cx, timetable.as_mut(), limit.as_mut(), context, thread_slot)
                 }
                 Some(Ok(false)) => ThreadEnd::Complete,
                 None | Some(Err(_)) => ThreadEnd::Over,
             };
-            drop(turn);
+            cx.gathering = None;
             if matches!(end, ThreadEnd::Over) && is_phase_over(shared, thread_slot) {
                 end = ThreadEnd::PhaseOver;
             }
@@ -348,7 +346,6 @@ fn iterate<'r>(
     mut limit: Option<&mut IterationLimit<'_>>,
     context: &ProcessContext<'_>,
     thread_slot: &ThreadSlot,
-    turn: &mut Option<GatherTurn<'r>>,
 ) -> ThreadEnd {
     let (shared, gate) = (context.shared, cx.env.gate);
     // Remaining repetitions of each composite that is being executed, by the index of its `Enter`.
@@ -410,23 +407,13 @@ fn iterate<'r>(
                 pc = choose(&mut cx.rng, cumulative, starts, *end, lap.as_mut());
                 continue;
             }
-            ThreadStep::Jump(to) => {
-                pc = *to;
-                continue;
-            }
-            ThreadStep::Gather { group, release } => {
-                match gather(group, turn, cx) {
-                    Ok(GatherRole::Executes) => pc += 1,
-                    Ok(GatherRole::Covered) => pc = *release + 1,
-                    Err(Stopped) => return ThreadEnd::Over,
+            ThreadStep::Detour(to) => match to.next(pc, cx) {
+                Ok(next) => {
+                    pc = next;
+                    continue;
                 }
-                continue;
-            }
-            ThreadStep::Release => {
-                release(turn, cx);
-                pc += 1;
-                continue;
-            }
+                Err(Stopped) => return ThreadEnd::Over,
+            },
         };
         if timetable.is_some() {
             cx.set_intended_start(if flowop.io { intended } else { 0 });

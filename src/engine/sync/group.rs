@@ -19,6 +19,23 @@ const HALF: u32 = 1 << 29;
 #[derive(Debug, Default)]
 pub struct Gathering(AtomicU32);
 
+/// A drop guard of the thread that executes for a group: a thread that ends meanwhile leaves the group to the others.
+#[derive(Debug)]
+pub struct GatherGuard<'r>(&'r Gathering);
+
+impl<'r> GatherGuard<'r> {
+    /// Takes over the call of [`Gathering::finish`].
+    pub fn new(group: &'r Gathering) -> Self {
+        Self(group)
+    }
+}
+
+impl Drop for GatherGuard<'_> {
+    fn drop(&mut self) {
+        self.0.finish();
+    }
+}
+
 /// What a thread does with its execution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GatherRole {
