@@ -26,9 +26,12 @@ pub(crate) fn split(args: &[u8]) -> Vec<&[u8]> {
                     at += if *c == b'\\' { 2 } else { 1 };
                 }
             }
-            // `3</a, b>` and `3<TCP:[a:1->b:2]>`, and no `=>` or `<<`. strace writes a `>` of a name as a number.
+            // `3</a, b>` and `3<TCP:[a:1->b:2]>`, and no `=>` or `<<`. strace writes a `>` of a file's name as
+            // a number.
             b'<' if at > 0 && (args[at - 1].is_ascii_digit() || args[at - 1] == b'D') => {
-                at += args[at..].windows(2).position(|two| two[1] == b'>' && two[0] != b'-').map_or(0, |n| n + 1);
+                let is_file = args.get(at + 1) == Some(&b'/');
+                let ends = |two: &[u8]| two[1] == b'>' && (is_file || two[0] != b'-');
+                at += args[at..].windows(2).position(ends).map_or(0, |n| n + 1);
             }
             b'{' | b'[' | b'(' => depth += 1,
             b'}' | b']' | b')' => depth -= 1,

@@ -53,8 +53,8 @@ impl TraceSummary {
         if !header.command.is_empty() {
             fact("command", header.command.join(" "));
         }
-        let rate = measured(calls as f64 / self.seconds().max(1e-9));
-        fact("calls", format!("{} in {}, {rate} a second", grouped(calls), time(self.span)));
+        let rate = self.rate(calls).map_or(String::new(), |rate| format!(", {rate} a second"));
+        fact("calls", format!("{} in {}{rate}", grouped(calls), time(self.span)));
         let processes = count(self.processes.len() as u64, "process");
         fact("made by", format!("{} of {processes}", count(self.threads.len() as u64, "thread")));
         let hidden = if header.hashes_names { ", whose names are hidden" } else { "" };
@@ -82,6 +82,11 @@ impl TraceSummary {
         facts
     }
 
+    /// A number of calls in a second. `None` if the source does not say how long they took.
+    fn rate(&self, calls: u64) -> Option<String> {
+        (self.span > 0).then(|| measured(calls as f64 / self.seconds()))
+    }
+
     /// The classes, those with most calls first.
     fn rows(&self) -> Vec<(CallClass, &ClassFigures)> {
         let mut rows: Vec<_> = self.classes.iter().map(|(class, figures)| (*class, figures)).collect();
@@ -98,7 +103,7 @@ impl TraceSummary {
                 class.name().to_owned(),
                 grouped(figures.calls),
                 per_cent(self.share(class)),
-                measured(figures.calls as f64 / self.seconds().max(1e-9)),
+                self.rate(figures.calls).unwrap_or_else(|| "-".to_owned()),
                 grouped(figures.errors),
                 time(figures.time),
                 known(figures.durations.quantile(0.5), latency),

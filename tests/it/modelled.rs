@@ -42,9 +42,9 @@ fn a_thread_that_ends_in_a_group_leaves_it() {
 
 #[test]
 fn a_flowop_that_waits_for_others_is_refused_in_a_group() {
-    for flowop in ["semblock name=x,value=1", "block name=x"] {
+    for flowop in ["semblock name=x,value=1", "block name=x", "lock name=x,filesetname=s", "aiowait name=x"] {
         let text = format!(
-            "define flowop name=flush,group {{ flowop {flowop} }}\n\
+            "define fileset name=s,path=/nowhere,entries=1,prealloc\ndefine flowop name=flush,group {{ flowop {flowop} }}\n\
              define process name=p {{ thread name=t {{ flowop flush name=f }} }}\n"
         );
         let outcome = support::run("test.wml", &text, support::null(1000));
@@ -107,4 +107,48 @@ fn several_buffers_are_one_transfer() {
     let outcome = done(&once(set, flowops), dir.path());
     assert_eq!(fs::metadata(dir.path().join("f/00000001/00000001")).unwrap().len(), 30_000);
     assert_eq!((named(&outcome, "wr").bytes, named(&outcome, "rd").bytes), (30_000, 40_000));
+}
+
+/// The time that a thread waits for the one which flushes is not the program's own.
+#[test]
+fn a_wait_for_a_group_is_no_time_of_the_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "# dialect: fsl\nset mode quit alldone\ndefine file name=log,path=$dir,size=64k,prealloc\n\
+        define flowop name=flush,group { flowop delay name=d,value=0.02 }\n\
+        define process name=p { thread name=t,instances=8 {\n\
+        flowop flush name=f\nflowop statfile name=st,filesetname=log\n\
+        flowop finishoncount name=end,value=5,target=st\n} }\n";
+    let outcome = all_done(text, dir.path());
+    // Each waits for 20 ms or more before it.
+    let own = named(&outcome, "st").tool_ns_mean.unwrap();
+    assert!(own < 10e6, "{own} ns");
+}
+
+/// At a place of its own each lock is free; the whole file would be one lock.
+#[test]
+fn locks_are_taken_where_they_are_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = "define file name=f,path=$dir,size=64k,prealloc";
+    let flowops = "flowop openfile name=o1,filename=f,fd=1\nflowop openfile name=o2,filename=f,fd=2\n\
+        flowop lock name=l1,filename=f,fd=1,at=1g\nflowop lock name=l2,filename=f,fd=2,at=0,iosize=4k\n\
+        flowop mmapread name=m,filename=f,fd=1,at=1g,iosize=4k\nflowop closefile name=c1,fd=1\nflowop closefile name=c2,fd=2";
+    let outcome = done(&once(set, flowops), dir.path());
+    assert_eq!((named(&outcome, "l2").ops, named(&outcome, "m").ops, named(&outcome, "m").bytes), (1, 1, 0));
+}
+
+#[test]
+fn what_the_words_do_not_mean_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for (flowops, says) in [
+        ("flowop appendfile name=a,filename=f,iosize=4k,onecall,wrap=1m", "both `onecall` and `wrap`"),
+        ("flowop openfile name=o,filename=f,fd=1\nflowop closedir name=c,fd=1", "slot 1 has a file"),
+        ("flowop readvec name=r,filename=f,iosize=4k,segments=65", "`segments` of flowop `r` is 65"),
+        ("flowop read name=r,filename=f,iosize=4k,at=0,random", "both `random` and `at`"),
+        ("flowop opendir name=o,filename=f", "has no `fd=`"),
+    ] {
+        let text = once("define file name=f,path=$dir,size=64k,prealloc", flowops);
+        let outcome = support::run("test.wml", &text, support::real(60_000, dir.path()));
+        let failure = outcome.document.runs.last().map(|run| format!("{:?}", run.failure)).unwrap_or_default();
+        assert!(outcome.said.contains(says) || failure.contains(says), "{flowops}: {}{failure}", outcome.said);
+    }
 }

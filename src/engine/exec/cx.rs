@@ -23,7 +23,7 @@ use crate::fileset::{Name, OwnRotor, Rotor};
 use crate::io_engine::{self, Engine, Handle};
 use crate::random::Rng;
 use crate::stats::recorder::{Cell, ThreadStats};
-use crate::sync::{EventPool, Gate, GatherGuard};
+use crate::sync::{EventPool, Gate, GatherGuard, GatherRole, Gathering, Stopped};
 use wml_os::{self as os, Clock, Errno, Fd, Scale};
 use wml_os::{Advice, OFlags, range};
 
@@ -344,6 +344,25 @@ impl<'r> OpCx<'r> {
         self.account.last = self.env.clock.raw();
         self.account.fresh = true;
         if self.account.last <= self.env.gate.deadline() { Ok(()) } else { Err(Stop::over()) }
+    }
+
+    /// Joins a group: returns true if this thread is to execute the composite, false if another thread has for it. The
+    /// wait is part of no flowop. `Err` when the run is over.
+    pub(crate) fn gather(&mut self, group: &'r Gathering) -> Result<bool, Stop> {
+        let role = match group.begin().map_err(|Stopped| Stop::over())? {
+            None => GatherRole::Executes,
+            Some(wanted) => {
+                // Meanwhile it makes no file that the thread which executes may need.
+                self.files.starvation.begin(self.files.views);
+                let role = group.wait(wanted);
+                self.files.starvation.end(self.files.views);
+                role.map_err(|Stopped| Stop::over())?
+            }
+        };
+        let executes = role == GatherRole::Executes;
+        self.gathering = executes.then(|| GatherGuard::new(group));
+        self.skip()?;
+        Ok(executes)
     }
 
     /// Continues after a failed operation if errors are only counted. Returns false when the run is over.

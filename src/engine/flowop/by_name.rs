@@ -43,7 +43,7 @@ fn handle_in_slot(file: &FileUse, cx: &mut OpCx<'_>) -> Option<(Handle, Option<F
     slot.handle.filter(|_| number > 0).map(|handle| (handle, slot.file))
 }
 
-/// Makes a call on the name of a file that the thread has or had open.
+/// Makes a call on the name of a file that is held, and releases it.
 pub(super) fn call_on(
     file: FileRef,
     cx: &mut OpCx<'_>,
@@ -51,12 +51,17 @@ pub(super) fn call_on(
     call: impl FnOnce(Fd, &CStr) -> OsResult<u64>,
 ) -> Result<(), Stop> {
     let mut name = Name::default();
-    let dir = cx.locate_fast(file, &mut name)?;
-    cx.begin();
-    match io_engine::call(dir, |dir| call(dir, name.as_c())) {
-        Ok(_) => cx.end(0),
-        Err(errno) => Err(cx.failed(failure, errno, Some(file))),
+    let outcome = cx.locate_fast(file, &mut name).and_then(|dir| {
+        cx.begin();
+        match io_engine::call(dir, |dir| call(dir, name.as_c())) {
+            Ok(_) => cx.end(0),
+            Err(errno) => Err(cx.failed(failure, errno, Some(file))),
+        }
+    });
+    if cx.release(file) {
+        cx.restamp();
     }
+    outcome
 }
 
 /// Picks an existing file of the set and makes a call on its name; other threads cannot change the file meanwhile. The

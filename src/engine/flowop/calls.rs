@@ -377,7 +377,9 @@ fn stat_file(args: &Args<'_>) -> BuiltOp {
             let described = file.describe() + " by=path";
             Ok(stateless(described, Effects { preserves: true, ..file.effects() }, move |cx| {
                 match cx.io.slots.get(file.slot.fd).file.filter(|_| file.slot.fd > 0) {
-                    Some(held) => call_on(held, cx, "stat failed", stat),
+                    Some(open) if cx.hold_existing(open)? => call_on(open, cx, "stat failed", stat),
+                    // Another thread has removed its name.
+                    Some(_) => cx.skip(),
                     None => call_by_name::<false>(&file, cx, "stat failed", stat),
                 }
             }))
@@ -486,6 +488,7 @@ fn on_range(
     let (source, workingset) = (OffsetSource::with_offset(args)?, WorkingSet::new(args)?);
     let described = format!("{} iosize={size}{}{details}", file.describe(), source.describe());
     let preserves = matches!(what, RangeCall::Preserves | RangeCall::Waits);
+    let is_placed = matches!(source, OffsetSource::At(_));
     Ok(stateful(
         described,
         Effects { preserves, ..file.effects() },
@@ -494,6 +497,8 @@ fn on_range(
             let slot = file.ensure_open(cx)?;
             let len = size.draw(&mut cx.rng);
             let offset = match what {
+                // With a length of 0: from there to the end of the file.
+                _ if is_placed => offsets.next(cx, slot, len)?.unwrap_or(0),
                 RangeCall::BehindEnd => cx.file_size(slot)?,
                 _ if len == 0 => 0,
                 _ => offsets.next(cx, slot, len)?.unwrap_or(0),

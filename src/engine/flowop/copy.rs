@@ -15,6 +15,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[entry("copyrange", copy_range)
         "srcfd",
         "iosize",
         "random",
+        "at",
         "shuffle",
         "workingset",
         "opennext",

@@ -31,7 +31,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         .origin(Origin::Both)
         .uses(&["filesetname", "fd"])
         .doc(
-            "reads all names in a directory of the set, each time in the next directory; with `fd`, in the directory that \
+            "reads all names in a directory of the set, each time in the next directory; with `fd` and no set, in the directory that \
              `opendir` opened there",
         )
         .example("flowop listdir name=ls,filesetname=data"),
@@ -110,7 +110,7 @@ const ENTRIES: u64 = 32 << 10;
 
 fn list(args: &Args<'_>, plus: bool) -> BuiltOp {
     let fd = args.slot_number("fd")?;
-    if fd > 0 && !plus {
+    if fd > 0 && !plus && args.value("filesetname").is_none() {
         return Ok(list_open(fd));
     }
     let set = args.need_fileset()?;
@@ -227,6 +227,9 @@ fn close_dir(args: &Args<'_>) -> BuiltOp {
     let slot = dir_slot(args)?;
     let effects = Effects { preserves: true, slot, max_fd: slot, ..Effects::default() };
     Ok(stateless(format!(" fd={slot}"), effects, move |cx| {
+        if cx.io.slots.get(slot).file.is_some() {
+            return Err(cx.misuse(|| format!("slot {slot} has a file"), "close it with `closefile`"));
+        }
         cx.begin();
         let Some(handle) = cx.io.slots.get_mut(slot).handle.take() else {
             return Err(cx.misuse(|| format!("slot {slot} is already closed"), "open it first with `opendir`"));

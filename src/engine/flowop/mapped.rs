@@ -139,6 +139,9 @@ impl MappedStep<'_> {
         };
         let held = self.map.insert(held);
         let n = range.len().min(held.len.saturating_sub(offset) as usize);
+        if n == 0 {
+            return Ok(0);
+        }
         let range = range.start..range.start + n;
         match &mut held.map {
             Some(map) if self.op.write => map.write(offset, cx.io.buffer.get(range))?,

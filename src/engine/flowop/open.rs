@@ -79,7 +79,8 @@ fn open(args: &Args<'_>, create: bool) -> BuiltOp {
 /// Opens a file without a name in the next directory of the set.
 fn open_nameless(args: &Args<'_>) -> BuiltOp {
     let (set, file) = (args.need_fileset()?.id, FileUse::new(args, false)?);
-    let flags = file.flags | OFlags::TMPFILE;
+    // Also for a set whose files are opened for one direction: the kernel makes none that can't be written.
+    let flags = (file.flags - OFlags::WRONLY - OFlags::RDONLY) | OFlags::RDWR | OFlags::TMPFILE;
     Ok(stateless(file.describe() + " tmpfile", Effects { preserves: true, ..file.effects() }, move |cx| {
         cx.restamp();
         let slot = cx.io.slots.choose(&file.slot);

@@ -11,6 +11,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::ops::Range;
 use wml_language::diag::{Code, Diagnostic};
 use wml_language::spec::{IoDirection, Role};
+use wml_os::OFlags;
 use wml_os::fd::Result as OsResult;
 
 const USES: &[&str] =
@@ -34,6 +35,9 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 /// The most buffers of a call. They are listed on the stack.
 const MOST: usize = 64;
 
+/// The largest block of the devices that direct I/O meets, in bytes.
+const BLOCK: usize = 4096;
+
 fn vectored<const WRITES: bool>(args: &Args<'_>) -> BuiltOp {
     let (file, iosize, source) = (FileUse::new(args, true)?, args.need_iosize()?, OffsetSource::new(args)?);
     let workingset = WorkingSet::new(args)?;
@@ -43,6 +47,8 @@ fn vectored<const WRITES: bool>(args: &Args<'_>) -> BuiltOp {
         return Err(Diagnostic::error(Code::OutOfRange, args.span_of("segments"), message)
             .help(format!("give a number of buffers from 1 to {MOST}")));
     }
+    // Direct I/O needs each buffer at a multiple of a block.
+    let unit = if file.flags.contains(OFlags::DIRECT) { BLOCK } else { 1 };
     let (places, set) = (source.describe(), workingset.describe());
     let described = format!("{} iosize={iosize} segments={segments}{places}{set}", file.describe());
     let effects = Effects {
@@ -61,7 +67,7 @@ fn vectored<const WRITES: bool>(args: &Args<'_>) -> BuiltOp {
         let Transfer { slot, offset, len } = target.next_transfer(cx)?;
         let range = if WRITES { cx.data(slot, len)? } else { cx.place(len)? };
         cx.begin();
-        let mut moved = call::<WRITES>(cx, slot, range.clone(), segments, offset);
+        let mut moved = call::<WRITES>(cx, slot, range.clone(), (segments, unit), offset);
         if !WRITES && offset.is_none() && moved == Ok(0) {
             // At its end a sequential reader returns to its start, as `read` does.
             cx.cell().add_calls(2);
@@ -69,7 +75,7 @@ fn vectored<const WRITES: bool>(args: &Args<'_>) -> BuiltOp {
             let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
             let at_start = handle.seek(0);
             cx.begin();
-            moved = at_start.and_then(|()| call::<WRITES>(cx, slot, range.clone(), segments, offset));
+            moved = at_start.and_then(|()| call::<WRITES>(cx, slot, range.clone(), (segments, unit), offset));
         }
         let done = match moved {
             Ok(n) if n as u64 == len => Ok(len),
@@ -84,28 +90,35 @@ fn vectored<const WRITES: bool>(args: &Args<'_>) -> BuiltOp {
     }))
 }
 
-/// Makes the call with a range of the buffer, cut into equal parts. Returns the bytes moved.
+/// Makes the call with a range of the buffer, cut into parts whose lengths differ by one unit at most. Returns the bytes
+/// moved.
 fn call<const WRITES: bool>(
     cx: &mut OpCx<'_>,
     slot: usize,
     range: Range<usize>,
-    segments: usize,
+    (segments, unit): (usize, usize),
     offset: Option<u64>,
 ) -> OsResult<usize> {
-    let part = range.len().div_ceil(segments).max(1);
     let engine = cx.env.engine;
     let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(wml_os::Errno::BADF) };
     cx.io.last_offset = offset.unwrap_or(handle.position);
+    let units = range.len().div_ceil(unit);
+    let (each, longer) = (units / segments, units % segments);
+    let len = |n: usize, left: usize| left.min(unit * (each + usize::from(n < longer)));
     if WRITES {
-        let mut parts = [IoSlice::new(&[]); MOST];
-        let used =
-            parts.iter_mut().zip(cx.io.buffer.get(range).chunks(part)).map(|(to, from)| *to = IoSlice::new(from));
-        let used = used.count();
-        engine.writev(handle, &parts[..used], offset)
+        let (mut parts, mut rest) = ([IoSlice::new(&[]); MOST], cx.io.buffer.get(range));
+        for (n, part) in parts[..segments].iter_mut().enumerate() {
+            let (own, behind) = rest.split_at(len(n, rest.len()));
+            (*part, rest) = (IoSlice::new(own), behind);
+        }
+        engine.writev(handle, &parts[..segments], offset)
     } else {
         let mut parts = std::array::from_fn::<_, MOST, _>(|_| IoSliceMut::new(&mut []));
-        let buf = cx.io.buffer.get_mut(range).chunks_mut(part);
-        let used = parts.iter_mut().zip(buf).map(|(to, from)| *to = IoSliceMut::new(from)).count();
-        engine.readv(handle, &mut parts[..used], offset)
+        let mut rest = cx.io.buffer.get_mut(range);
+        for (n, part) in parts[..segments].iter_mut().enumerate() {
+            let (own, behind) = rest.split_at_mut(len(n, rest.len()));
+            (*part, rest) = (IoSliceMut::new(own), behind);
+        }
+        engine.readv(handle, &mut parts[..segments], offset)
     }
 }

@@ -11,6 +11,7 @@ use crate::io_engine;
 use crate::random::{self, Quantity};
 use std::ops::Range;
 use std::sync::Arc;
+use wml_language::diag::{Code, Diagnostic};
 use wml_language::spec::{IoDirection, Origin, Role};
 use wml_os::{Errno, fd};
 
@@ -69,6 +70,11 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
 
 impl Write {
     fn build(args: &Args<'_>, append: AppendMode) -> BuiltOp {
+        if append == AppendMode::OneCall && args.int("wrap", 0)? > 0 {
+            let message = format!("flowop `{}` has both `onecall` and `wrap`", args.name);
+            return Err(Diagnostic::error(Code::OutOfRange, args.span_of("wrap"), message)
+                .help("leave one of them out: the kernel does not say where the file ended"));
+        }
         Ok(Arc::new(Self {
             file: FileUse::new(args, true)?,
             iosize: args.need_iosize()?,
@@ -193,10 +199,6 @@ impl Step for AppendStep<'_> {
         let len = op.iosize.draw(&mut cx.rng);
         let range = cx.data(slot, len)?;
         cx.begin();
-        let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
-        if op.wrap > 0 && handle.size + len > op.wrap {
-            wrap_append(cx, slot)?;
-        }
         match append_range(cx, slot, range) {
             Ok(written) if op.fsync_every == 0 => cx.end(written),
             Ok(written) => self.0.sync(cx, slot, written),

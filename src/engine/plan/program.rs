@@ -78,8 +78,8 @@ impl Mix {
 /// The largest weight in a shuffled mix.
 const MOST_OF_A_LAP: f64 = 1e6;
 
-/// The flowops that wait for other threads, or for which others wait.
-const WAITING: [&str; 4] = ["semblock", "sempost", "block", "wakeup"];
+/// The flowops that wait for something that a thread which waits for the group may have, or for their own thread's I/O.
+const WAITING: [&str; 6] = ["semblock", "sempost", "block", "wakeup", "lock", "aiowait"];
 
 /// Bytes of the longest name of a flowop, including those of its composites.
 const LONGEST_NAME: usize = 1024;

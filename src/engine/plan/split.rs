@@ -146,6 +146,8 @@ fn connected(plan: &Plan) -> BTreeMap<usize, Vec<usize>> {
     let mut is_bound = vec![false; group.len()];
     for (p, process) in plan.processes.iter().enumerate() {
         for step in process.threads.iter().flat_map(|thread| &thread.steps) {
+            // All instances share the executions of a `group`.
+            is_bound[p] |= matches!(step, PlanStep::Gather { .. });
             let PlanStep::Op { op, .. } = step else { continue };
             for woken in op.effects().wakes {
                 let other = plan.flowops[woken].process;

@@ -178,11 +178,12 @@ impl Shared {
         let n = plan.flowops.len();
         let mut semaphores: Vec<Vec<Arc<SemPair>>> = vec![Vec::new(); n];
         let mut latches: Vec<Vec<Arc<Latch>>> = vec![Vec::new(); n];
-        let mut groups = Vec::new();
+        let mut groups: Vec<Arc<Gathering>> = Vec::new();
         for (_, thread) in plan.threads() {
             for step in &thread.steps {
-                if let PlanStep::Gather { .. } = step {
-                    groups.push(Arc::default());
+                if let PlanStep::Gather { group, .. } = step {
+                    // Threads that a run leaves out have numbers too.
+                    groups.resize_with(groups.len().max(group + 1), Arc::default);
                 }
                 let PlanStep::Op { local, op, .. } = step else { continue };
                 let (id, effects) = (thread.first + local, op.effects());

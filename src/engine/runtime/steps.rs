@@ -7,7 +7,7 @@ use crate::flowop::{self, StepInit};
 use crate::plan;
 use crate::random::{self, Quantity, Rng, Shuffle};
 use crate::stats::recorder::{Cell, ThreadStats};
-use crate::sync::{GatherGuard, GatherRole, Gathering, Stopped};
+use crate::sync::Gathering;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -98,18 +98,12 @@ impl<'r> ThreadFlowop<'r> {
 
 impl<'r> Detour<'r> {
     /// Returns the index of the next step after the one at `pc`. A thread that is to execute for a group holds its guard.
-    /// `Err` when the run has stopped.
+    /// `Err` when the run is over.
     #[inline(never)]
-    pub(super) fn next(&self, pc: usize, cx: &mut OpCx<'r>) -> Result<usize, Stopped> {
+    pub(super) fn next(&self, pc: usize, cx: &mut OpCx<'r>) -> Result<usize, Stop> {
         let to = match self {
             Self::Jump(to) => return Ok(*to),
-            Self::Gather { group, release } => match group.join()? {
-                GatherRole::Executes => {
-                    cx.gathering = Some(GatherGuard::new(group));
-                    pc + 1
-                }
-                GatherRole::Covered => release + 1,
-            },
+            Self::Gather { group, release } => return Ok(if cx.gather(group)? { pc + 1 } else { release + 1 }),
             Self::Release => {
                 cx.gathering = None;
                 pc + 1

@@ -13,7 +13,7 @@ use crate::flowop::StepInit;
 use crate::plan::Thread;
 use crate::random;
 use crate::stats::recorder::ThreadStats;
-use crate::sync::{Gate, Stopped};
+use crate::sync::Gate;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -412,7 +412,7 @@ fn iterate<'r>(
                     pc = next;
                     continue;
                 }
-                Err(Stopped) => return ThreadEnd::Over,
+                Err(_) => return ThreadEnd::Over,
             },
         };
         if timetable.is_some() {

@@ -46,9 +46,9 @@ pub enum GatherRole {
 }
 
 impl Gathering {
-    /// Waits until the calling thread is to execute the composite, or another has for it. `Err` when the run has stopped.
-    pub fn join(&self) -> Result<GatherRole, Stopped> {
-        let Some(wanted) = self.execute_or_target()? else { return Ok(GatherRole::Executes) };
+    /// Waits until the calling thread is to execute the composite, or another has for it: until `wanted` executions have
+    /// ended, as [`Gathering::begin`] said. `Err` when the run has stopped.
+    pub fn wait(&self, wanted: u32) -> Result<GatherRole, Stopped> {
         loop {
             let state = self.0.load(SeqCst);
             if state & CLOSED != 0 {
@@ -68,8 +68,8 @@ impl Gathering {
     }
 
     /// Begins an execution if none runs (`None`), else returns the number of those that must have ended to cover the
-    /// calling thread: the one after the one that runs.
-    fn execute_or_target(&self) -> Result<Option<u32>, Stopped> {
+    /// calling thread: the one after the one that runs. `Err` when the run has stopped.
+    pub fn begin(&self) -> Result<Option<u32>, Stopped> {
         let mut state = self.0.load(SeqCst);
         loop {
             if state & CLOSED != 0 {

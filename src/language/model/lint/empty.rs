@@ -40,7 +40,7 @@ fn is_read(spec: &Flowop) -> bool {
 /// that is no read.
 fn may_fill(spec: &Flowop) -> bool {
     let sized = ["iosize", "value"].iter().any(|attr| spec.uses.contains(attr));
-    spec.class.is_io() && !is_read(spec) && sized
+    spec.class.is_io() && !is_read(spec) && sized && spec.name != "lseek"
 }
 
 /// The file sets whose files may get content from a flowop. `None` if it may be any set.

@@ -328,10 +328,12 @@ impl<'a> Use<'a> {
         &self.flowop.kind.node
     }
 
-    /// Whether its flowop has that role. A flowop that expects an error has no role: it changes nothing.
+    /// Whether its flowop has that role. A flowop that expects an error has no role: it changes nothing. A file without a
+    /// name is none of the set.
     fn is(&self, role: Role) -> bool {
         let asks = self.has("missing") || self.has("expect");
-        !asks && self.flowop.spec.is_some_and(|spec| spec.is(role))
+        let nameless = role == Role::MakesFile && self.flag("tmpfile");
+        !asks && !nameless && self.flowop.spec.is_some_and(|spec| spec.is(role))
     }
 
     /// The sets that a flowop moves a file between, if they are two: from the first to the second.
