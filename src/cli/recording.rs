@@ -313,14 +313,14 @@ fn tree(under: &[PathBuf], resolver: &mut TraceResolver) -> Vec<TreeEntry> {
 /// What was recorded, and what was not, on standard error: standard output is the command's.
 fn report(path: &Path, end: &TraceEnd, recorded: &RecordingEnd, unmodelled: &Counts, seconds: f64) {
     let length = std::fs::metadata(path).map_or(0, |meta| meta.len());
-    let per_call = if end.calls > 0 { fixed(length as f64 / end.calls as f64, 1) } else { "-".to_owned() };
-    notice(&format!(
-        "recorded {} in {}: {}, {}, {per_call} bytes a call",
-        count(end.calls, "call"),
-        duration::span(seconds),
-        path.display(),
-        size::format(length),
-    ));
+    let what = format!("recorded {} in {}", count(end.calls, "call"), duration::span(seconds));
+    let trace = path.display();
+    if PathBuf::from(format!("{trace}.1")).exists() {
+        notice(&format!("{what}; the last of them are in {trace}.1 and {trace}"));
+    } else {
+        let per_call = if end.calls > 0 { fixed(length as f64 / end.calls as f64, 1) } else { "-".to_owned() };
+        notice(&format!("{what}: {trace}, {}, {per_call} bytes a call", size::format(length)));
+    }
     let list = |all: &BTreeMap<String, u64>| {
         all.iter().map(|(why, n)| format!("{} {why}", grouped(*n))).collect::<Vec<_>>().join(", ")
     };
@@ -450,6 +450,9 @@ fn import(file: &Path, output: Option<&Path>, under: &[PathBuf]) -> Result<u8, F
     };
     let end = writer.finish(end).map_err(can_not)?;
     notice(&format!("imported {}: {}", count(end.calls, "call"), path.display()));
+    if end.calls == 0 {
+        notice("note: none of its calls is on a file in the directories: `--under` takes a path as the text has it");
+    }
     if found.foreign > 0 {
         notice(&format!("note: {} not understood", count(found.foreign, "line")));
     }

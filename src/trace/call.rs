@@ -1,6 +1,6 @@
 //! What a trace consists of.
 
-use super::kind::KindId;
+use super::kind::{CallClass, KindId};
 use super::paths::PathId;
 
 /// What identifies a file while it exists. `i_generation` tells it from an earlier file with the same inode.
@@ -56,6 +56,14 @@ impl TracedCall {
     /// When it ended.
     pub fn end(&self) -> u64 {
         self.start.saturating_add(self.duration)
+    }
+
+    /// True for a write that waits until its data is on the device: to a file that was opened with `O_SYNC` or `O_DSYNC`,
+    /// or one that asks for it itself.
+    pub fn is_synchronous(&self) -> bool {
+        let kind = self.kind.get();
+        let asks = if kind.name == "pwritev2" { libc::RWF_DSYNC | libc::RWF_SYNC } else { libc::O_DSYNC };
+        kind.class == CallClass::Write && self.flags.is_some_and(|flags| flags as i32 & asks != 0)
     }
 
     /// How many bytes were transferred.

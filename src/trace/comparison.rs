@@ -52,7 +52,8 @@ impl<'t> TraceComparison<'t> {
         }
         comparison.work = comparison.agreement();
         // Those of directories are counted in their class too, and explain it.
-        let mut found: Vec<TraceDifference> = comparison.directory_syncs().into_iter().collect();
+        let mut found: Vec<TraceDifference> =
+            comparison.directory_syncs().into_iter().chain(comparison.synchronous_writes()).collect();
         found.extend(comparison.telling().into_iter().flat_map(|class| comparison.class(class)));
         found.extend(comparison.threads());
         found.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)));
@@ -194,9 +195,25 @@ impl<'t> TraceComparison<'t> {
         Some((Importance::Syncs, self.change(syncs, TraceSummary::calls), text))
     }
 
+    fn synchronous_writes(&self) -> Option<TraceDifference> {
+        let writes = self.sides.map(|side| side.classes.values().map(|figures| figures.synchronous).sum::<u64>());
+        let named = |n| count(n, "synchronous write");
+        let text = match writes {
+            [0, 0] => return None,
+            [0, n] => format!("B makes {} (O_SYNC or O_DSYNC), A none", named(n)),
+            [n, 0] => format!("A makes {} (O_SYNC or O_DSYNC), B none", named(n)),
+            [a, b] if self.differs(writes) => format!("B makes {}, A {}", named(b), grouped(a)),
+            _ => return None,
+        };
+        Some((Importance::Syncs, self.change(writes, TraceSummary::calls), text))
+    }
+
     fn threads(&self) -> Option<TraceDifference> {
         let [a, b] = self.sides.map(|side| side.working_threads() as u64);
-        let text = || format!("B has {} that make calls, A {}", count(b, "thread"), grouped(a));
+        let text = || {
+            let threads = count(b, "thread");
+            format!("B has {threads} with a thousandth of the calls or more, A {}", grouped(a))
+        };
         (a != b).then(|| (Importance::Threads, 0.0, text()))
     }
 
@@ -281,7 +298,7 @@ mod tests {
             (Version { syncs: 2, ..OLD }, "B makes 2,800 fsync calls ("),
             (Version { size: 8192, ..OLD }, "write calls move 8 KiB in B, 4 KiB in A (median)"),
             (Version { looks: false, ..OLD }, "A makes 1,000 stat calls, B none"),
-            (Version { threads: 4, ..OLD }, "B has 4 threads that make calls, A 3"),
+            (Version { threads: 4, ..OLD }, "B has 4 threads with a thousandth of the calls or more, A 3"),
             (Version { syncs_directory: true, ..OLD }, "B syncs directories"),
             (Version { syncs: 0, ..OLD }, "A makes 1,000 fsync calls, B none"),
         ];

@@ -311,8 +311,9 @@ impl<'a> TraceResolver<'a> {
             .filter(|_| opens)
             .and_then(|facts| facts.mode)
             .is_some_and(|mode| !matches!(mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR));
-        // Which files a call of an unknown kind is on is not known.
-        if found.outside.is_none() && (!is_inside || special) && kind.class != CallClass::Other {
+        // Which files a call of an unknown kind is on is not known; `sync` is on all.
+        let is_on_any = kind.class == CallClass::Other || kind.name == "sync";
+        if found.outside.is_none() && (!is_inside || special) && !is_on_any {
             let mode =
                 found.file.as_ref().and_then(|file| file.borrow().mode).or(raw.files[0].as_ref().and_then(|f| f.mode));
             found.outside = Some(match mode.map(|mode| mode & libc::S_IFMT) {

@@ -27,6 +27,8 @@ pub struct ClassFigures {
     /// Calls on files whose type is known, and on those that are directories.
     pub of_known_type: u64,
     pub on_directories: u64,
+    /// Writes that wait until their data is on the device.
+    pub synchronous: u64,
 }
 
 /// Paths, a bit each.
@@ -116,6 +118,7 @@ impl TraceSummary {
         }
         figures.of_known_type += u64::from(call.mode.is_some());
         figures.on_directories += u64::from(call.mode.is_some_and(|mode| mode & libc::S_IFMT == libc::S_IFDIR));
+        figures.synchronous += u64::from(call.is_synchronous());
         *self.threads.entry(call.thread).or_default() += 1;
         self.processes.insert(call.process);
         if let Some(between) = call.between {
@@ -176,7 +179,8 @@ impl TraceSummary {
                     missing.push(format!("{} dropped by `--max-size`", count(end.dropped_parts, "older part")));
                 }
             }
-            (None, Some(0) | None) => missing.push("the end: the recorder was stopped by force".to_owned()),
+            (None, Some(0) | None) => missing
+                .push("the end: the recorder was stopped by force, or `--max-size` began another file".to_owned()),
             (None, Some(bytes)) => {
                 missing.push(format!("the end: its last {} are no whole block", size::format(bytes)));
             }

@@ -69,6 +69,10 @@ impl TraceSummary {
                 fact("ended", ended.join(", "));
             }
         }
+        let synchronous: u64 = self.classes.values().map(|figures| figures.synchronous).sum();
+        if synchronous > 0 {
+            fact("synchronous", format!("{} (O_SYNC or O_DSYNC)", count(synchronous, "write")));
+        }
         if let Some((runnable, blocked)) = self.between {
             fact("between calls", format!("{} asleep, {} ready without a processor", time(blocked), time(runnable)));
         }
@@ -165,6 +169,7 @@ impl TraceSummary {
                 size_p50: figures.sizes.quantile(0.5),
                 size_p99: figures.sizes.quantile(0.99),
                 on_directories: figures.on_directories,
+                synchronous: figures.synchronous,
             };
             Some((*name, row))
         });
@@ -238,6 +243,7 @@ struct ClassRow {
     size_p50: Option<u64>,
     size_p99: Option<u64>,
     on_directories: u64,
+    synchronous: u64,
 }
 
 /// A file that is used much; if its path ends with `/`, all below a directory.

@@ -60,7 +60,7 @@ impl UsedFiles {
         let bytes = call.bytes().unwrap_or(0);
         if let Some(path) = call.path {
             let (read, written) = if class == CallClass::Write { (0, bytes) } else { (bytes, 0) };
-            let (syncs, time) = (u64::from(class.syncs()), call.duration);
+            let (syncs, time) = (u64::from(class.syncs() || call.is_synchronous()), call.duration);
             self.count(path, FileFigures { calls: 1, read, written, syncs, time, ..FileFigures::default() }, paths);
         }
         if let Some(path) = call.second_path.filter(|_| class == CallClass::Copy) {

@@ -376,3 +376,24 @@ fn the_overhead_is_measured_by_pairs_of_runs() {
     let failed = Wml::new().args(["record", "--check-overhead", "--before", "exit 4", "--", "true"]).run().exits(1);
     assert!(failed.stderr.contains("the command before a run ended with status 4"), "{}", failed.stderr);
 }
+
+/// Two ways to make data durable that are no call on a file of their own.
+#[test]
+fn synchronous_writes_and_syncs_of_all_are_recorded() {
+    for way in ways() {
+        let command = "dd if=/dev/zero of=$PWD/d/f bs=4k count=3 oflag=dsync status=none; sync";
+        let wml = Wml::new().folder("d");
+        let output =
+            wml.args(["record", "--by", way, "-o", "t.wtrace", "--under", "d", "--", "sh", "-c", command]).run();
+        let output = output.exits(0);
+        let trace = output.dir().join("t.wtrace");
+        let shown = Wml::new().args(["trace", "show", "--json", trace.to_str().unwrap()]).run().exits(0);
+        let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+        let classes = &shown["classes"];
+        assert_eq!(
+            (&classes["write"]["synchronous"], &classes["sync"]["calls"]),
+            (&3.into(), &1.into()),
+            "{way}: {shown}"
+        );
+    }
+}
