@@ -49,6 +49,8 @@ pub(super) fn check(args: &RecordArgs) -> Result<u8, Failure> {
         Some((ratio, (low, high))) if medians[0] >= LONG_ENOUGH => {
             let wide = if high > low * WIDEST {
                 "; it is too wide to tell: the runs differ, or the machine is busy"
+            } else if high < 1.0 {
+                "; it is faster while it is recorded, so that recording changes what it waits for"
             } else {
                 ""
             };

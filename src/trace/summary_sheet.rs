@@ -14,6 +14,11 @@ use wml_text::{duration, size};
 /// How many sizes of a class are listed, and the smallest share of its calls.
 const SIZES: (usize, f64) = (3, 0.02);
 
+/// A time in all calls together. None took no time: 0 is unknown.
+fn known_time(ns: u64) -> String {
+    if ns > 0 { time(ns) } else { "-".to_owned() }
+}
+
 /// A value that may be unknown.
 pub(crate) fn known(n: Option<u64>, text: impl Fn(u64) -> String) -> String {
     n.map_or_else(|| "-".to_owned(), text)
@@ -101,17 +106,19 @@ impl TraceSummary {
     fn class_table(&self) -> SheetTable {
         let headings = ["class", "calls", "share", "a second", "errors", "time", "p50", "p99"];
         let mut table = SheetTable::new("Calls by class", headings);
-        let latency = |ns: u64| duration::latency(ns as f64);
         for (class, figures) in self.rows() {
+            // Of a fault, and in some texts of strace, no time is known.
+            let latency = |share| figures.durations.quantile(share).filter(|_| figures.time > 0);
+            let latency = |share| known(latency(share), |ns| duration::latency(ns as f64));
             table.row([
                 class.name().to_owned(),
                 grouped(figures.calls),
                 per_cent(self.share(class)),
                 self.rate(figures.calls).unwrap_or_else(|| "-".to_owned()),
                 grouped(figures.errors),
-                time(figures.time),
-                known(figures.durations.quantile(0.5), latency),
-                known(figures.durations.quantile(0.99), latency),
+                known_time(figures.time),
+                latency(0.5),
+                latency(0.99),
             ]);
         }
         table
@@ -144,7 +151,7 @@ impl TraceSummary {
                 size::format(figures.read),
                 size::format(figures.written),
                 grouped(figures.syncs),
-                time(figures.time),
+                known_time(figures.time),
                 path.clone(),
             ]);
         }

@@ -142,6 +142,10 @@ fn what_ptrace_started_dies_with_it_and_what_it_was_attached_to_goes_on() {
     let mut died = 0;
     for at in &scene.moments {
         let recorder = scene.started("ptrace");
+        if died == 0 {
+            // However long the machine takes to begin.
+            wait_for(|| scene.has_begun());
+        }
         sleep(*at);
         kill(recorder);
         wait_for(|| !scene.is_left());
