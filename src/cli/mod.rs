@@ -221,15 +221,13 @@ fn find_script(name: &str) -> Result<library::FoundScript, Failure> {
             let help = format!("`wmlrun batch {}` runs its workloads", found.name);
             wrong(format!("{} is a profile of Filebench, not a script", found.name), help)
         }
-        Ok(found) if found.path.as_deref().is_some_and(recording::is_trace) => wrong(
-            format!("{} is a trace, not a script", found.name),
-            format!("`wmlrun trace show {}` shows it", found.name),
-        ),
+        Ok(found) if found.path.as_deref().is_some_and(recording::is_trace) => {
+            Err(recording::no_other(&found.name, "script"))
+        }
         Ok(found) => Ok(found),
         // It is longer than a script may be.
         Err(library::NotFound::Unreadable(path, _)) if recording::is_trace(&path) => {
-            let name = path.display();
-            wrong(format!("{name} is a trace, not a script"), format!("`wmlrun trace show {name}` shows it"))
+            Err(recording::no_other(&path.display().to_string(), "script"))
         }
         Err(library::NotFound::Unreadable(path, e)) => {
             wrong(format!("{} can't be read: {e}", path.display()), library::help(&e).to_owned())

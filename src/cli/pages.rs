@@ -5,7 +5,7 @@ use super::console;
 use super::experiment_host::floor_of;
 use super::experiments::print_text;
 use super::last_results::is_last;
-use super::recording::is_trace;
+use super::recording::{is_trace, no_other};
 use super::run_tables::RUN_TABLES;
 use super::screen::report_size;
 use super::script_input;
@@ -156,10 +156,7 @@ fn read(paths: &[PathBuf], metrics: &[Metric]) -> Result<Vec<ResultSource>, Fail
                     sources.push(with_floor(with_metrics(source, metrics)?));
                 }
             }
-            Err(_) if is_trace(path) => {
-                let text = format!("{} is a trace, not a result", path.display());
-                return Err(Failure::wrong(text, format!("`wmlrun trace show {}` shows it", path.display())));
-            }
+            Err(_) if is_trace(path) => return Err(no_other(&path.display().to_string(), "result")),
             Err(e) => {
                 let is_toml = path.extension().is_some_and(|extension| extension == "toml");
                 let help = match (near_path(path), &e) {

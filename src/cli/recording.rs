@@ -182,7 +182,7 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
         Failure::failed(format!("{}: the recording ended: {error}", path.display()), help)
     })?;
     if !args.check_overhead {
-        report(path, &end, &recorded, &unmodelled, took.as_secs_f64());
+        report(path, args.max_size.is_some(), &end, &recorded, &unmodelled, took.as_secs_f64());
     }
     Ok((recorded.status.unwrap_or(0), recorded.took.unwrap_or(took).as_secs_f64()))
 }
@@ -311,12 +311,12 @@ fn tree(under: &[PathBuf], resolver: &mut TraceResolver) -> Vec<TreeEntry> {
 }
 
 /// What was recorded, and what was not, on standard error: standard output is the command's.
-fn report(path: &Path, end: &TraceEnd, recorded: &RecordingEnd, unmodelled: &Counts, seconds: f64) {
+fn report(path: &Path, in_parts: bool, end: &TraceEnd, recorded: &RecordingEnd, unmodelled: &Counts, seconds: f64) {
     let length = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let what = format!("recorded {} in {}", count(end.calls, "call"), duration::span(seconds));
     let trace = path.display();
-    if PathBuf::from(format!("{trace}.1")).exists() {
-        notice(&format!("{what}; the last of them are in {trace}.1 and {trace}"));
+    if in_parts && path.with_file_name(older(path.file_name().unwrap_or_default())).exists() {
+        notice(&format!("{what}; the last of them are in {trace}{OLDER} and {trace}"));
     } else {
         let per_call = if end.calls > 0 { fixed(length as f64 / end.calls as f64, 1) } else { "-".to_owned() };
         notice(&format!("{what}: {trace}, {}, {per_call} bytes a call", size::format(length)));
@@ -457,6 +457,11 @@ fn import(file: &Path, output: Option<&Path>, under: &[PathBuf]) -> Result<u8, F
         notice(&format!("note: {} not understood", count(found.foreign, "line")));
     }
     Ok(0)
+}
+
+/// What a trace is that was given for something else, such as a script.
+pub(super) fn no_other(name: &str, wanted: &str) -> Failure {
+    Failure::wrong(format!("{name} is a trace, not a {wanted}"), format!("`wmlrun trace show {name}` shows it"))
 }
 
 /// True if a file is a trace.

@@ -2,8 +2,8 @@
 
 use super::kind::{CALL_CLASSES, CallClass};
 use super::summary::{ClassFigures, TraceSummary};
+use super::summary_sheet::quantile_size;
 use wml_text::count::{count, fixed, grouped, measured};
-use wml_text::size;
 
 /// A class with a smaller share of the calls of both traces has no say, unless it syncs or takes time.
 const SMALLEST_SHARE: f64 = 0.001;
@@ -164,13 +164,30 @@ impl<'t> TraceComparison<'t> {
     }
 
     fn size_difference(&self, class: CallClass) -> Option<String> {
-        let [a, b] = self.figures(class).map(|figures| &figures.sizes);
+        let sizes = self.figures(class).map(|figures| &figures.sizes);
         [(0.5, "median"), (0.9, "90 % quantile")].into_iter().find_map(|(share, what)| {
-            let (a, b) = (a.quantile(share)?, b.quantile(share)?);
-            let text =
-                || format!("{} calls move {} in B, {} in A ({what})", class.name(), size::exact(b), size::exact(a));
+            let [a, b] = [sizes[0].quantile(share)?, sizes[1].quantile(share)?];
+            let [in_a, in_b] = sizes.map(|sizes| quantile_size(sizes, share));
+            let text = || format!("{} calls move {in_b} in B, {in_a} in A ({what})", class.name());
             (!is_same((b as f64 + 1.0) / (a as f64 + 1.0))).then(text)
         })
+    }
+
+    /// A difference between two counts of syncs: what one side alone does, and what both do more or less often.
+    fn syncs(
+        &self,
+        counts: [u64; 2],
+        alone: impl Fn(&str, &str, u64) -> String,
+        both: impl Fn(u64, u64) -> String,
+    ) -> Option<TraceDifference> {
+        let text = match counts {
+            [0, 0] => return None,
+            [0, n] => alone("B", "A", n),
+            [n, 0] => alone("A", "B", n),
+            [a, b] if self.differs(counts) => both(a, b),
+            _ => return None,
+        };
+        Some((Importance::Syncs, self.change(counts, TraceSummary::calls), text))
     }
 
     fn directory_syncs(&self) -> Option<TraceDifference> {
@@ -183,29 +200,17 @@ impl<'t> TraceComparison<'t> {
             return None;
         }
         let syncs: [u64; 2] = [0, 1].map(|n| sides[n].iter().map(|figures| figures.on_directories).sum());
-        let text = match syncs {
-            [0, 0] => return None,
-            [0, n] => format!("B syncs directories ({}), A does not", count(n, "call")),
-            [n, 0] => format!("A syncs directories ({}), B does not", count(n, "call")),
-            [a, b] if self.differs(syncs) => {
-                format!("B syncs directories {} times, A {}", grouped(b), grouped(a))
-            }
-            _ => return None,
-        };
-        Some((Importance::Syncs, self.change(syncs, TraceSummary::calls), text))
+        let alone =
+            |has: &str, lacks: &str, n| format!("{has} syncs directories ({}), {lacks} does not", count(n, "call"));
+        let both = |a, b| format!("B syncs directories {} times, A {}", grouped(b), grouped(a));
+        self.syncs(syncs, alone, both)
     }
 
     fn synchronous_writes(&self) -> Option<TraceDifference> {
         let writes = self.sides.map(|side| side.classes.values().map(|figures| figures.synchronous).sum::<u64>());
         let named = |n| count(n, "synchronous write");
-        let text = match writes {
-            [0, 0] => return None,
-            [0, n] => format!("B makes {} (O_SYNC or O_DSYNC), A none", named(n)),
-            [n, 0] => format!("A makes {} (O_SYNC or O_DSYNC), B none", named(n)),
-            [a, b] if self.differs(writes) => format!("B makes {}, A {}", named(b), grouped(a)),
-            _ => return None,
-        };
-        Some((Importance::Syncs, self.change(writes, TraceSummary::calls), text))
+        let alone = |has: &str, lacks: &str, n| format!("{has} makes {} (O_SYNC or O_DSYNC), {lacks} none", named(n));
+        self.syncs(writes, alone, |a, b| format!("B makes {}, A {}", named(b), grouped(a)))
     }
 
     fn threads(&self) -> Option<TraceDifference> {
