@@ -100,8 +100,8 @@ impl LevelTests {
     pub(super) fn untested(all: &[Self]) -> Option<String> {
         let without: Vec<&Self> = all.iter().filter(|tests| !tests.has_samples()).collect();
         let factor = &without.first()?.factor;
-        let n = count(without.len() as u64, "metric");
-        Some(format!("not tested over {factor}: {n}; a test needs two complete runs of both levels"))
+        let n = count(without.len() as u64, "test");
+        Some(format!("not made over {factor}: {n}; each needs two complete runs of both levels"))
     }
 
     /// What the tests compare.
@@ -290,7 +290,7 @@ mod tests {
         };
         let single = of(&[5.0], &[4.0]);
         assert!(single.iter().all(|tests| tests.tables().is_empty() && tests.caption().is_none()));
-        let says = "not tested over n: 2 metrics; a test needs two complete runs of both levels";
+        let says = "not made over n: 2 tests; each needs two complete runs of both levels";
         assert_eq!(LevelTests::untested(&single).unwrap(), says);
         let several = of(&[5.0, 6.0], &[4.0]);
         assert_eq!((several[0].tables().len(), several[1].tables().len()), (1, 0));
@@ -301,7 +301,7 @@ mod tests {
             shown(&several[0])
         );
         assert!(shown(&several[0]).contains("no level could be tested"), "{}", shown(&several[0]));
-        assert!(LevelTests::untested(&several).unwrap().contains(" 1 metric;"));
+        assert!(LevelTests::untested(&several).unwrap().contains(" 1 test;"));
         assert_eq!((LevelTests::untested(&of(&[5.0, 6.0], &[4.0, 5.0])[..1]), LevelTests::untested(&[])), (None, None));
     }
 
