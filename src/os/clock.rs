@@ -111,8 +111,7 @@ impl Clock {
 /// Returns `CLOCK_MONOTONIC` in nanoseconds. Processes of one host that share a time namespace read the same clock.
 #[inline]
 pub fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    time_ns(rustix::time::ClockId::Monotonic)
 }
 
 /// Waits until `CLOCK_MONOTONIC` has the value `at_ns`. Sleeps for most of the time, and reads the clock in the last
@@ -133,11 +132,7 @@ pub fn thread_time_ns() -> u64 {
     time_ns(rustix::time::ClockId::ThreadCPUTime)
 }
 
-/// Returns the processor time that all threads of this process have used, in nanoseconds.
-pub fn process_time_ns() -> u64 {
-    time_ns(rustix::time::ClockId::ProcessCPUTime)
-}
-
+#[inline]
 fn time_ns(clock: rustix::time::ClockId) -> u64 {
     let time = rustix::time::clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

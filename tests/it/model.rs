@@ -26,7 +26,7 @@ mod semaphore;
 
 use crate::hold::{Hold, Share};
 use gate::Gate;
-use group::{GatherRole, Gathering};
+use group::Gathering;
 use latch::Latch;
 use loom::sync::Arc;
 use loom::sync::atomic::Ordering::{self, Relaxed, SeqCst};
@@ -380,8 +380,9 @@ fn two_waiting_threads_get_one_wake_up_each() {
     });
 }
 
-fn join_group(group: &Gathering) -> Result<GatherRole, Stopped> {
-    group.begin()?.map_or(Ok(GatherRole::Executes), |wanted| group.wait(wanted))
+/// True if the thread is to execute.
+fn join_group(group: &Gathering) -> Result<bool, Stopped> {
+    group.begin()?.map_or(Ok(true), |wanted| group.wait(wanted))
 }
 
 /// A follower is covered by an execution that began after it came.
@@ -390,13 +391,12 @@ fn a_group_executes_once_for_all_who_wait() {
     every_order(|| {
         let group = Arc::new(Gathering::default());
         let executed = Arc::new(loom::sync::atomic::AtomicUsize::new(0));
-        assert_eq!(join_group(&group), Ok(GatherRole::Executes));
+        assert_eq!(join_group(&group), Ok(true));
         let threads = (0..2)
             .map(|_| {
                 let executed = Arc::clone(&executed);
                 spawn(&group, move |group| {
-                    let role = join_group(group);
-                    if role == Ok(GatherRole::Executes) {
+                    if join_group(group) == Ok(true) {
                         executed.fetch_add(1, SeqCst);
                         group.finish();
                     }
@@ -414,7 +414,7 @@ fn a_group_executes_once_for_all_who_wait() {
 fn closing_a_group_wakes_all_threads() {
     every_order(|| {
         let group = Arc::new(Gathering::default());
-        assert_eq!(join_group(&group), Ok(GatherRole::Executes));
+        assert_eq!(join_group(&group), Ok(true));
         let threads = (0..2).map(|_| spawn(&group, |group| join_group(group) == Err(Stopped))).collect();
         group.close();
         group.finish();

@@ -23,7 +23,7 @@ use crate::fileset::{Name, OwnRotor, Rotor};
 use crate::io_engine::{self, Engine, Handle};
 use crate::random::Rng;
 use crate::stats::recorder::{Cell, ThreadStats};
-use crate::sync::{EventPool, Gate, GatherGuard, GatherRole, Gathering, Stopped};
+use crate::sync::{EventPool, Gate, GatherGuard, Gathering, Stopped};
 use wml_os::{self as os, Clock, Errno, Fd, Scale};
 use wml_os::{Advice, OFlags, range};
 
@@ -349,17 +349,16 @@ impl<'r> OpCx<'r> {
     /// Joins a group: returns true if this thread is to execute the composite, false if another thread has for it. The
     /// wait is part of no flowop. `Err` when the run is over.
     pub(crate) fn gather(&mut self, group: &'r Gathering) -> Result<bool, Stop> {
-        let role = match group.begin().map_err(|Stopped| Stop::over())? {
-            None => GatherRole::Executes,
+        let executes = match group.begin().map_err(|Stopped| Stop::over())? {
+            None => true,
             Some(wanted) => {
                 // Meanwhile it makes no file that the thread which executes may need.
                 self.files.starvation.begin(self.files.views);
-                let role = group.wait(wanted);
+                let executes = group.wait(wanted);
                 self.files.starvation.end(self.files.views);
-                role.map_err(|Stopped| Stop::over())?
+                executes.map_err(|Stopped| Stop::over())?
             }
         };
-        let executes = role == GatherRole::Executes;
         self.gathering = executes.then(|| GatherGuard::new(group));
         self.skip()?;
         Ok(executes)

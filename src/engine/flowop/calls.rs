@@ -206,7 +206,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         "flowop write name=wr,filename=data,iosize=64k\nflowop syncrange name=sr,filename=data,iosize=64k,reoffset",
     ),
     entry("lock", |args| {
-        let (kind, details) = if args.flag("shared")? { (Lock::Shared, " shared") } else { (Lock::Exclusive, "") };
+        let (kind, details) = lock_kind(args)?;
         let size = args.quantity_or("iosize", 0)?;
         on_range(args, size, RangeCall::Waits, details, "locking failed", move |fd, offset, len| {
             range::lock(fd, offset, len, Some(kind))
@@ -220,7 +220,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
     )
     .example("flowop lock name=lk,filename=data,iosize=4k,random\nflowop unlock name=ul,filename=data"),
     entry("getlk", |args| {
-        let (kind, details) = if args.flag("shared")? { (Lock::Shared, " shared") } else { (Lock::Exclusive, "") };
+        let (kind, details) = lock_kind(args)?;
         let size = args.quantity_or("iosize", 0)?;
         on_range(args, size, RangeCall::Preserves, details, "testing a lock failed", move |fd, offset, len| {
             range::test_lock(fd, offset, len, kind)
@@ -526,6 +526,11 @@ fn advise(args: &Args<'_>, size: Quantity, details: &str, advice: Advice) -> Bui
     on_range(args, size, RangeCall::Preserves, details, "posix_fadvise failed", move |fd, offset, len| {
         range::advise(fd, offset, len, advice)
     })
+}
+
+/// The kind of the lock, and its part of a description in a plan.
+fn lock_kind(args: &Args<'_>) -> Result<(Lock, &'static str), Diagnostic> {
+    Ok(if args.flag("shared")? { (Lock::Shared, " shared") } else { (Lock::Exclusive, "") })
 }
 
 /// The values of `advice=`.

@@ -19,7 +19,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
     entry("compute", compute)
         .class(Class::Other)
         .uses(&["value"])
-        .roles(&[Role::TakesTime])
+        .roles(&[Role::TimeValue])
         .doc(
             "uses `value` seconds of processor time, as a program between its calls; fractions are allowed. Less than \
              5 µs is added to the next one",
@@ -38,7 +38,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         .class(Class::Other)
         .origin(Origin::Both)
         .uses(&["value"])
-        .roles(&[Role::TakesTime])
+        .roles(&[Role::Sleeps, Role::TimeValue])
         .doc("sleeps for `value` seconds; fractions are allowed")
         .example("flowop delay name=pause,value=1"),
     entry("print", |args| Ok(print(args.text("value").unwrap_or_default())))

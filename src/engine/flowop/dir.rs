@@ -1,13 +1,15 @@
-//! Directories and whole sets: `makedir`, `removedir`, `opendir`, `closedir`, `listdir`, `listdirplus`, `fsyncdir`, `fsyncset`, `statfs`.
+//! Directories and whole sets: `makedir`, `removedir`, `opendir`, `closedir`, `listdir`, `listdirplus`, `fsyncdir`,
+//! `fsyncset`, `statfs`.
 
 use super::args::Args;
 use super::by_name::named_file;
 use super::op::{BuiltOp, Effects, FlowopEntry, Op, entry, stateful, stateless};
+use super::open::open_next_dir;
 use super::pick_rule::PickRule;
-use crate::exec::UnitKind;
 use crate::exec::slots::FileRef;
+use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::Want;
-use crate::io_engine::{self, Handle};
+use crate::io_engine;
 use std::sync::Arc;
 use wml_language::diag::{Code, Diagnostic};
 use wml_language::spec::{Origin, Role};
@@ -31,15 +33,17 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         .origin(Origin::Both)
         .uses(&["filesetname", "fd"])
         .doc(
-            "reads all names in a directory of the set, each time in the next directory; with `fd` and no set, in the directory that \
-             `opendir` opened there",
+            "reads all names in a directory of the set, each time in the next directory; with `fd` and no set, in the \
+             directory that `opendir` opened there",
         )
         .example("flowop listdir name=ls,filesetname=data"),
     entry("opendir", open_dir)
         .uses(&["filesetname", "fd"])
         .roles(&[Role::OpensSlot])
         .doc("opens a directory of the set in the slot, each time the next one")
-        .example("flowop opendir name=od,filesetname=data,fd=1\nflowop listdir name=ls,fd=1\nflowop closedir name=cd,fd=1"),
+        .example(
+            "flowop opendir name=od,filesetname=data,fd=1\nflowop listdir name=ls,fd=1\nflowop closedir name=cd,fd=1",
+        ),
     entry("closedir", close_dir)
         .uses(&["fd"])
         .roles(&[Role::ClosesSlot])
@@ -133,19 +137,24 @@ fn list(args: &Args<'_>, plus: bool) -> BuiltOp {
                     cx.env.engine.list(fd, c".", buf, &may_go_on)
                 }
             });
-            match result {
-                Ok((bytes, calls)) => {
-                    cx.cell().add_calls(calls.saturating_sub(1));
-                    let ended = cx.end(0);
-                    if ended.is_ok() {
-                        cx.cell().add_listed(bytes);
-                    }
-                    ended
-                }
-                Err(errno) => Err(cx.failed("reading a directory failed", errno, None)),
-            }
+            end_listing(cx, result)
         },
     ))
+}
+
+/// Ends a listing, of which the bytes of its entries and the number of its calls are known.
+fn end_listing(cx: &mut OpCx<'_>, listed: OsResult<(u64, u64)>) -> Result<(), Stop> {
+    match listed {
+        Ok((bytes, calls)) => {
+            cx.cell().add_calls(calls.saturating_sub(1));
+            let ended = cx.end(0);
+            if ended.is_ok() {
+                cx.cell().add_listed(bytes);
+            }
+            ended
+        }
+        Err(errno) => Err(cx.failed("reading a directory failed", errno, None)),
+    }
 }
 
 /// Lists the directory that is open in a slot. After the first time from its start again, as after `rewinddir`.
@@ -171,17 +180,7 @@ fn list_open(slot: usize) -> Arc<dyn Op> {
                 })
             });
             handle.position = 1;
-            match listed {
-                Ok(calls) => {
-                    cx.cell().add_calls(calls.saturating_sub(1) + u64::from(again));
-                    let ended = cx.end(0);
-                    if ended.is_ok() {
-                        cx.cell().add_listed(bytes);
-                    }
-                    ended
-                }
-                Err(errno) => Err(cx.failed("reading a directory failed", errno, None)),
-            }
+            end_listing(cx, listed.map(|calls| (bytes, calls + u64::from(again))))
         },
     )
 }
@@ -201,25 +200,8 @@ fn open_dir(args: &Args<'_>) -> BuiltOp {
     let (set, slot) = (args.need_fileset()?, dir_slot(args)?);
     let effects = Effects { slot, max_fd: slot, ..Effects::preserving(set.id) };
     Ok(stateless(format!(" {} fd={slot}", set.name), effects, move |cx| {
-        cx.restamp();
-        if cx.io.slots.get(slot).handle.is_some() {
-            return Err(cx.misuse(|| format!("slot {slot} is already open"), "close it first, or use another `fd=`"));
-        }
-        let part = cx.any_part(set.id);
-        let dir = cx.files.views[part].set.state.next_dir();
-        let opened = cx.dir(part, dir).and_then(|dir| {
-            cx.begin();
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            io_engine::call(dir, |dir| fd::open_at(dir, c".", flags, Mode::empty()).map(Some))
-        });
-        match opened {
-            Ok(fd) => {
-                let handle = Handle { fd: fd.unwrap_or(fd::NONE), position: 0, cursor: 0, size: 0 };
-                cx.io.slots.fill_nameless(slot, handle);
-                cx.end(0)
-            }
-            Err(errno) => Err(cx.failed("opening a directory failed", errno, None)),
-        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        open_next_dir(cx, set.id, slot, flags, "opening a directory failed")
     }))
 }
 

@@ -46,9 +46,7 @@ fn open(args: &Args<'_>, create: bool) -> BuiltOp {
     let preserves = !create && !file.flags.intersects(OFlags::CREATE | OFlags::TRUNC);
     Ok(stateless(file.describe(), Effects { preserves, makes, ..file.effects() }, move |cx| {
         let slot = cx.io.slots.choose(&file.slot);
-        if cx.io.slots.get(slot).handle.is_some() {
-            return Err(cx.misuse(|| format!("slot {slot} is already open"), "close it first, or use another `fd=`"));
-        }
+        is_closed(cx, slot)?;
         let by = file.pick.draw(cx);
         let (want, flags) = if create {
             // `EXCL`: an existing file of that name is inspected first, as it may belong to another program.
@@ -82,26 +80,43 @@ fn open_nameless(args: &Args<'_>) -> BuiltOp {
     // Also for a set whose files are opened for one direction: the kernel makes none that can't be written.
     let flags = (file.flags - OFlags::WRONLY - OFlags::RDONLY) | OFlags::RDWR | OFlags::TMPFILE;
     Ok(stateless(file.describe() + " tmpfile", Effects { preserves: true, ..file.effects() }, move |cx| {
-        cx.restamp();
         let slot = cx.io.slots.choose(&file.slot);
-        if cx.io.slots.get(slot).handle.is_some() {
-            return Err(cx.misuse(|| format!("slot {slot} is already open"), "close it first, or use another `fd=`"));
-        }
-        let part = cx.any_part(set);
-        let dir = cx.files.views[part].set.state.next_dir();
-        let opened = cx.dir(part, dir).and_then(|dir| {
-            cx.begin();
-            io_engine::call(dir, |dir| fd::open_at(dir, c".", flags, Mode::from_raw_mode(0o600)).map(Some))
-        });
-        match opened {
-            Ok(fd) => {
-                let handle = Handle { fd: fd.unwrap_or(fd::NONE), position: 0, cursor: 0, size: 0 };
-                cx.io.slots.fill_nameless(slot, handle);
-                cx.end(0)
-            }
-            Err(errno) => Err(cx.failed("creating a file without a name failed", errno, None)),
-        }
+        open_next_dir(cx, set, slot, flags, "creating a file without a name failed")
     }))
+}
+
+/// Opens the next directory of a set, or with `TMPFILE` a file without a name in it.
+pub(super) fn open_next_dir(
+    cx: &mut OpCx<'_>,
+    set: usize,
+    slot: usize,
+    flags: OFlags,
+    failure: &str,
+) -> Result<(), Stop> {
+    cx.restamp();
+    is_closed(cx, slot)?;
+    let part = cx.any_part(set);
+    let dir = cx.files.views[part].set.state.next_dir();
+    let opened = cx.dir(part, dir).and_then(|dir| {
+        cx.begin();
+        io_engine::call(dir, |dir| fd::open_at(dir, c".", flags, Mode::from_raw_mode(0o600)).map(Some))
+    });
+    match opened {
+        Ok(fd) => {
+            let handle = Handle { fd: fd.unwrap_or(fd::NONE), position: 0, cursor: 0, size: 0 };
+            cx.io.slots.fill_nameless(slot, handle);
+            cx.end(0)
+        }
+        Err(errno) => Err(cx.failed(failure, errno, None)),
+    }
+}
+
+/// `Err` when a slot is open.
+fn is_closed(cx: &mut OpCx<'_>, slot: usize) -> Result<(), Stop> {
+    match cx.io.slots.get(slot).handle {
+        None => Ok(()),
+        Some(_) => Err(cx.misuse(|| format!("slot {slot} is already open"), "close it first, or use another `fd=`")),
+    }
 }
 
 fn close(args: &Args<'_>) -> BuiltOp {

@@ -70,7 +70,7 @@ impl Engine for Posix {
     fn append(&self, file: &mut Handle, buf: &[u8]) -> Result<(usize, u64)> {
         match vectored::append(file.fd, buf) {
             Ok(n) => {
-                // Where it is only if no other open file appends: the kernel does not say.
+                // The call does not return where it wrote. Right as long as nobody else appends to the file.
                 file.size += n as u64;
                 file.position = file.size;
                 Ok((n, 1))

@@ -256,7 +256,7 @@ fn steps(out: &mut String, plan: &Plan, thread: &Thread) -> std::fmt::Result {
             }
             PlanStep::Jump(to) => writeln!(out, "go on at {to}")?,
             PlanStep::Gather { group, release } => writeln!(out, "group {group} up to {release}")?,
-            PlanStep::Release { group } => writeln!(out, "end of group {group}")?,
+            PlanStep::Release => writeln!(out, "end of the group")?,
         }
     }
     Ok(())

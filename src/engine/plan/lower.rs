@@ -297,7 +297,7 @@ fn lower_thread(
                 Draft::Choose { upto, starts, end, shuffled } => PlanStep::Choose { upto, starts, end, shuffled },
                 Draft::Jump(to) => PlanStep::Jump(to),
                 Draft::Gather { group, release } => PlanStep::Gather { group, release },
-                Draft::Release { group } => PlanStep::Release { group },
+                Draft::Release => PlanStep::Release,
             })
         })
         .collect();

@@ -80,7 +80,7 @@ fn in_flight(steps: &[PlanStep], aio: Aio) -> u64 {
                 repeats.pop();
             }
             PlanStep::Choose { end, .. } => mix_end = mix_end.max(*end),
-            PlanStep::Jump(_) | PlanStep::Gather { .. } | PlanStep::Release { .. } => {}
+            PlanStep::Jump(_) | PlanStep::Gather { .. } | PlanStep::Release => {}
             PlanStep::Op { iters, op, .. } => match op.effects().aio {
                 Some(Aio { depth: 0, .. }) => waits |= pc >= mix_end && is_certain && iters.min_hint() > 0,
                 Some(_) => submitted = submitted.saturating_add(highest(iters)),

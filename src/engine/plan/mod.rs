@@ -215,10 +215,7 @@ pub enum PlanStep {
         release: usize,
     },
     /// End of the shared part.
-    Release {
-        /// The number of the matching [`PlanStep::Gather`].
-        group: usize,
-    },
+    Release,
 }
 
 impl Process {

@@ -122,7 +122,7 @@ fn tree<'a>(plan: &'a Plan, thread: &'a Thread, from: usize, to: usize) -> Vec<P
                 nodes.push(PlanNode::Group(tree(plan, thread, at + 1, *release)));
                 at = release + 1;
             }
-            PlanStep::Leave { .. } | PlanStep::Jump(_) | PlanStep::Release { .. } => at += 1,
+            PlanStep::Leave { .. } | PlanStep::Jump(_) | PlanStep::Release => at += 1,
         }
     }
     nodes

@@ -10,7 +10,7 @@ use wml_language::model::composites::{self, Composites, NestingFault, Unrolled};
 use wml_language::model::scope::LookupDebug;
 use wml_language::model::{CompositeDef, Evaluated, FlowopDef, eval, eval_exact};
 use wml_language::source::Span;
-use wml_language::spec::{Attr, Flowop, Role, SpecTable};
+use wml_language::spec::{Attr, Class, Flowop, Role, SpecTable};
 
 /// A flowop whose names are not resolved yet.
 #[derive(Debug)]
@@ -55,9 +55,7 @@ pub(super) enum Draft {
         group: usize,
         release: usize,
     },
-    Release {
-        group: usize,
-    },
+    Release,
 }
 
 /// How a mix draws its flowops.
@@ -78,8 +76,9 @@ impl Mix {
 /// The largest weight in a shuffled mix.
 const MOST_OF_A_LAP: f64 = 1e6;
 
-/// The flowops that wait for something that a thread which waits for the group may have, or for their own thread's I/O.
-const WAITING: [&str; 6] = ["semblock", "sempost", "block", "wakeup", "lock", "aiowait"];
+/// The flowops besides those of `Class::Sync` that wait for something which a thread that waits for the group may have, or
+/// for I/O of their own thread.
+const WAITING: [&str; 2] = ["lock", "aiowait"];
 
 /// Bytes of the longest name of a flowop, including those of its composites.
 const LONGEST_NAME: usize = 1024;
@@ -434,16 +433,18 @@ impl ThreadBody<'_, '_> {
     fn release(&mut self, gather: usize) {
         let here = self.own.drafts.len();
         self.own.group = None;
-        if let Draft::Gather { group, release } = &mut self.own.drafts[gather] {
+        self.own.drafts.push(Draft::Release);
+        if let Draft::Gather { release, .. } = &mut self.own.drafts[gather] {
             *release = here;
-            let group = *group;
-            self.own.drafts.push(Draft::Release { group });
         }
     }
 
     /// Reports a flowop that waits for another thread within a `group`: that thread may wait for the group.
     fn refuse_wait_in_group(&mut self, flowop: &FlowopDef, spec: &Flowop) {
-        let Some(group) = self.own.group.as_ref().filter(|_| WAITING.contains(&spec.name)) else { return };
+        let Some(group) = self.own.group.as_ref().filter(|_| spec.class == Class::Sync || WAITING.contains(&spec.name))
+        else {
+            return;
+        };
         let message = format!("`{}` in `{group}`, which has `group`", spec.name);
         let report = Diagnostic::error(Code::OutOfRange, flowop.span, message);
         diag::push(self.found, report.help("put it before or after that composite flowop"));

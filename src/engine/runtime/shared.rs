@@ -147,7 +147,7 @@ pub(super) struct Shared {
     pub(super) semaphores: Vec<Vec<Arc<SemPair>>>,
     pub(super) latches: Vec<Vec<Arc<Latch>>>,
     /// By the number of the composite with `group`.
-    pub(super) groups: Vec<Arc<Gathering>>,
+    pub(super) groups: Vec<Gathering>,
     pub(super) thread_slots: Vec<ThreadSlot>,
     pub(super) phases: Phases,
     pub(super) iterations: IterationTallies,
@@ -178,12 +178,12 @@ impl Shared {
         let n = plan.flowops.len();
         let mut semaphores: Vec<Vec<Arc<SemPair>>> = vec![Vec::new(); n];
         let mut latches: Vec<Vec<Arc<Latch>>> = vec![Vec::new(); n];
-        let mut groups: Vec<Arc<Gathering>> = Vec::new();
+        let mut groups: Vec<Gathering> = Vec::new();
         for (_, thread) in plan.threads() {
             for step in &thread.steps {
                 if let PlanStep::Gather { group, .. } = step {
                     // Threads that a run leaves out have numbers too.
-                    groups.resize_with(groups.len().max(group + 1), Arc::default);
+                    groups.resize_with(groups.len().max(group + 1), Gathering::default);
                 }
                 let PlanStep::Op { local, op, .. } = step else { continue };
                 let (id, effects) = (thread.first + local, op.effects());
@@ -251,7 +251,7 @@ impl Shared {
         self.gate.stop(tick);
         self.semaphores.iter().flatten().for_each(|pair| pair.close());
         self.latches.iter().flatten().for_each(|latch| latch.close());
-        self.groups.iter().for_each(|group| group.close());
+        self.groups.iter().for_each(Gathering::close);
         self.phases.close(tick);
         self.iterations.close();
         self.options.meetings.iter().for_each(|place| place.leave_run());

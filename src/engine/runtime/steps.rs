@@ -8,7 +8,6 @@ use crate::plan;
 use crate::random::{self, Quantity, Rng, Shuffle};
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::Gathering;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -59,7 +58,7 @@ pub(super) fn instantiate<'r>(
     init: &StepInit<'_>,
     stats: &'r ThreadStats,
     is_io: &dyn Fn(usize) -> bool,
-    groups: &'r [Arc<Gathering>],
+    groups: &'r [Gathering],
 ) -> ThreadStep<'r> {
     match step {
         plan::PlanStep::Op { local, iters, op } => {
@@ -83,7 +82,7 @@ pub(super) fn instantiate<'r>(
         plan::PlanStep::Gather { group, release } => {
             ThreadStep::Detour(Detour::Gather { group: &groups[*group], release: *release })
         }
-        plan::PlanStep::Release { .. } => ThreadStep::Detour(Detour::Release),
+        plan::PlanStep::Release => ThreadStep::Detour(Detour::Release),
     }
 }
 

@@ -36,30 +36,21 @@ impl Drop for GatherGuard<'_> {
     }
 }
 
-/// What a thread does with its execution.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GatherRole {
-    /// It executes the composite, and then calls [`Gathering::finish`].
-    Executes,
-    /// Another thread has executed it since this one came.
-    Covered,
-}
-
 impl Gathering {
-    /// Waits until the calling thread is to execute the composite, or another has for it: until `wanted` executions have
-    /// ended, as [`Gathering::begin`] said. `Err` when the run has stopped.
-    pub fn wait(&self, wanted: u32) -> Result<GatherRole, Stopped> {
+    /// Waits until `wanted` executions have ended, as [`Gathering::begin`] said, and returns false; or until the calling
+    /// thread is to execute the composite, and returns true. `Err` when the run has stopped.
+    pub fn wait(&self, wanted: u32) -> Result<bool, Stopped> {
         loop {
             let state = self.0.load(SeqCst);
             if state & CLOSED != 0 {
                 return Err(Stopped);
             }
             if ended(state).wrapping_sub(wanted) & (COUNT >> 1) < HALF {
-                return Ok(GatherRole::Covered);
+                return Ok(false);
             }
             if state & RUNNING == 0 {
                 if self.0.compare_exchange(state, state | RUNNING, SeqCst, SeqCst).is_ok() {
-                    return Ok(GatherRole::Executes);
+                    return Ok(true);
                 }
             } else {
                 wait(&self.0, state, None);

@@ -29,7 +29,7 @@ mod semaphore;
 
 pub use events::{Claim, EventPool};
 pub use gate::{Gate, NEVER};
-pub use group::{GatherGuard, GatherRole, Gathering};
+pub use group::{GatherGuard, Gathering};
 pub use latch::Latch;
 pub use notifier::Notifier;
 pub use semaphore::Semaphore;

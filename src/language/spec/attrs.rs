@@ -194,8 +194,7 @@ pub const FLOWOP: &[Attr] = &[
         "where `lseek` counts `value` from: the start of the file, its position, or its end"),
     attr("data", Bool, "false", Wmlrun, "`fsyncdir` calls `fdatasync` instead of `fsync`"),
     attr("by", Choice(&["slot", "path"]), "", Wmlrun,
-        "`statfile` always uses the open file in the slot, or always a path: that of the file in the slot, else of one of \
-         the set"),
+        "`statfile` uses only the open file (`fstat`), or only a path (`stat`): of the file in the slot, else of one of the set"),
     attr("onecall", Bool, "false", Wmlrun,
         "`appendfile` appends with one call (`pwritev2` with RWF_APPEND) instead of two; where the file system has none, \
          with two"),
@@ -213,7 +212,7 @@ pub const FLOWOP: &[Attr] = &[
     attr("offset", Size, "0", Wmlrun,
         "offset of the first I/O of each pass over the file; with it, each pass with `stride` begins there"),
     drawn("at", Size, "", Wmlrun,
-        "offset of this I/O or lock; moves no position. A read behind the end of the file returns nothing"),
+        "offset of this I/O or lock; moves no position. A read past the end of the file returns nothing"),
     attr("backward", Bool, "false", Wmlrun, "sequential I/O from the end of the file to its start"),
     attr("reoffset", Bool, "false", Wmlrun, "uses the offset of the thread's previous I/O"),
     attr("maxsize", Size, "0", Wmlrun,
@@ -236,8 +235,8 @@ pub const COMPOSITE: &[Attr] = &[
         "each execution runs one flowop of the body, drawn by `weight=`, instead of all in order"),
     attr("shuffle", Bool, "false", Wmlrun, SHUFFLED_MIX),
     attr("group", Bool, "false", Wmlrun,
-        "threads of the definition that come while one of them executes it wait, and one of them executes it next for \
-         all: as transactions share a flush (group commit)"),
+        "group commit: while one thread of the definition executes it, the others wait; then one of them executes it once \
+         for all that waited"),
     attr("measure", Name, "", Wmlrun,
         "name of a further row of the results: the time of each execution of the whole composite flowop"),
 ];

@@ -175,8 +175,10 @@ pub enum Role {
         /// Verb for its effect on this one, for messages: `posts to`.
         verb: &'static str,
     },
-    /// Takes `value` seconds.
-    TakesTime,
+    /// Sleeps `value` seconds.
+    Sleeps,
+    /// Its `value` is a time in seconds.
+    TimeValue,
     /// Claims one event of the generator.
     TakesEvent,
     /// Claims events in proportion to the operations of other flowops.
@@ -226,7 +228,7 @@ impl Flowop {
 
     /// Whether the value of an attribute of it may have a fraction: of `value=`, only if that is a time.
     pub fn takes_fraction(&self, attr: &Attr) -> bool {
-        attr.takes_fraction() || (attr.name == "value" && self.is(Role::TakesTime))
+        attr.takes_fraction() || (attr.name == "value" && self.is(Role::TimeValue))
     }
 
     /// True if an attribute can have an effect on it.

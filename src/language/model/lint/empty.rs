@@ -39,8 +39,8 @@ fn is_read(spec: &Flowop) -> bool {
 /// Whether a flowop may give a file content, or take all of it away and leave that unknown: any operation with a size
 /// that is no read.
 fn may_fill(spec: &Flowop) -> bool {
-    let sized = ["iosize", "value"].iter().any(|attr| spec.uses.contains(attr));
-    spec.class.is_io() && !is_read(spec) && sized && spec.name != "lseek"
+    let sized = spec.uses.contains(&"iosize") || spec.is(Role::TakesSpace);
+    spec.class.is_io() && !is_read(spec) && sized
 }
 
 /// The file sets whose files may get content from a flowop. `None` if it may be any set.

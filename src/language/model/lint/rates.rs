@@ -51,7 +51,7 @@ fn sleeps(body: &[Use<'_>], mix: bool) -> Option<f64> {
     if mix {
         return None;
     }
-    let delays = body.iter().filter(|u| u.kind() == "delay");
+    let delays = body.iter().filter(|u| u.is(Role::Sleeps));
     delays.map(|u| Some(u.times? as f64 * u.known.get("value")?.0.as_f64()?)).sum()
 }
 
