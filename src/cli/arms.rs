@@ -241,7 +241,8 @@ impl ArmPlan {
             return Some(Failure::wrong(text, help));
         }
         let known = |name: &&str| self.flowops.contains(*name);
-        if metric.is_response() && self.with_response.is_empty() && metric.flowop().is_none_or(|name| known(&name)) {
+        if metric.is_of_open_loops() && self.with_response.is_empty() && metric.flowop().is_none_or(|name| known(&name))
+        {
             let text = format!("no `{metric}`: no thread of the script is an open loop, which has a response time");
             return Some(Failure::wrong(text, "add `rate=` or `totalrate=` to the threads, or name `latency.mean`"));
         }

@@ -6,11 +6,11 @@ use super::findings::{Finding, findings, workload_factor};
 use super::numbers::with_direction;
 use super::sweep::sweep;
 use super::{
-    DrawRule, FactorEffects, ImprovementForm, LevelTests, Pivot, Published, Sweep, Validity, Variation, cautions,
-    notes, sfs, unlike,
+    DrawRule, FactorEffects, ImprovementForm, LevelTests, Pivot, Published, SfsSheet, Sweep, Validity, Variation,
+    cautions, notes, unlike,
 };
 use crate::analysis::{Estimate, PrecisionRule, RepeatState, ResponseMethod, independent_mean, mean_interval};
-use crate::import::{Metric, Observation};
+use crate::import::{Metric, Observation, REQUEST_RESPONSE, REQUESTS};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ pub struct Factorial {
     pub lines_are_metrics: bool,
     /// The rules of SFS and its disclosure, for a load curve by its method.
     #[serde(skip)]
-    pub sfs: Vec<(String, String)>,
+    pub sfs: Box<SfsSheet>,
     /// Notes on the validity of the runs.
     pub notes: Vec<String>,
     /// What the factors change in the first metric, in sentences without their full stop.
@@ -101,6 +101,17 @@ impl Factorial {
             }
         }
         missing
+    }
+
+    /// Leaves out the metrics that its curves show: those of the requests of open loops.
+    pub(super) fn without_curves(&self) -> Self {
+        let is_of_requests = self.curves.first().is_some_and(Sweep::is_of_requests) && !self.has_own_metrics();
+        let is_left = |metric: &str| !is_of_requests || ![REQUESTS, REQUEST_RESPONSE].contains(&metric);
+        let mut left = self.clone();
+        left.metrics.retain(|metric| is_left(metric));
+        left.pivots.retain(|pivot| is_left(&pivot.metric));
+        left.cells.iter_mut().for_each(|cell| cell.metrics.retain(|metric| is_left(&metric.metric)));
+        left
     }
 
     /// Returns the orders of levels, which come before the tables that explain them, with the meaning of their signs.
@@ -289,9 +300,10 @@ impl FactorialDesign<'_> {
             peaks: peaks.and_then(|factor| self.peaks(&curves, factor)).map(Box::new),
             sfs: match (&self.tables.method, curves.first()) {
                 (Some(_), Some(curve)) => {
-                    sfs::facts(&curve.points.iter().map(|point| point.level.clone()).collect::<Vec<_>>(), &sides)
+                    let levels: Vec<String> = curve.points.iter().map(|point| point.level.clone()).collect();
+                    Box::new(SfsSheet::of(&levels, &sides))
                 }
-                _ => Vec::new(),
+                _ => Box::default(),
             },
             curves,
             lines_are_metrics: self.tables.lines_are_metrics,

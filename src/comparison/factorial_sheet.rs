@@ -235,6 +235,14 @@ const STUDY_COVERAGE: &str = "the cells ended by the rule of the study, whose 95
 /// What stands above the disclosure.
 const NOT_OF_SPEC: &str = "Rules and disclosure of SFS. The figures are not results of SPEC: the calls are local.";
 
+/// The rules of SFS that were not kept, before all other reasons: without them the rest is no result of SFS at all.
+fn not_of_sfs(result: &Factorial) -> Option<Caution> {
+    let not_met = &result.sfs.not_met;
+    let rules = not_met.join(", ");
+    let text = format!("use it as a load curve, not as a result by the rules of SFS, which are not met: {rules}");
+    (!not_met.is_empty()).then(|| Caution::new(Usability::WithCaution, text))
+}
+
 /// The reasons to distrust an experiment that it shows itself.
 fn doubts(result: &Factorial) -> Vec<Caution> {
     let mut found = Vec::new();
@@ -262,22 +270,36 @@ fn doubts(result: &Factorial) -> Vec<Caution> {
 }
 
 impl Factorial {
-    /// The tables over the levels of the factor in `columns`, with load curves side by side and their peaks.
+    /// The tables over the levels of the factor in `columns`.
     fn column_tables(&self) -> Vec<SheetTable> {
-        let mut tables: Vec<SheetTable> = match self.lines_are_metrics {
+        match self.lines_are_metrics {
             true => Pivot::tables_by_metric(&self.pivots),
             false => self.pivots.iter().flat_map(Pivot::tables).collect(),
-        };
-        if let Some(peaks) = &self.peaks {
-            tables.extend(curves_beside(&self.curves));
-            tables.extend(peaks.tables());
         }
-        tables
     }
-}
 
-impl ResultDocument for Factorial {
-    fn sheet(&self) -> Sheet {
+    /// The load curves, those of several sides first side by side with their peaks, and the rules of SFS.
+    fn curve_blocks(&self) -> Vec<SheetBlock> {
+        let peaks = self.peaks.iter().flat_map(|peaks| curves_beside(&self.curves).into_iter().chain(peaks.tables()));
+        let mut blocks: Vec<SheetBlock> = peaks.map(SheetBlock::Table).collect();
+        blocks.extend(self.curves.iter().map(|curve| {
+            // The only one has the name of the experiment, which stands above it.
+            let title =
+                if curve.name == self.name { format!("curve over {}", curve.factor) } else { curve.name.clone() };
+            SheetBlock::Part(Sheet { title, ..curve.sheet() })
+        }));
+        if !self.sfs.facts.is_empty() {
+            blocks.push(SheetBlock::Text { text: NOT_OF_SPEC.to_owned() });
+            blocks.push(SheetBlock::Facts { pairs: self.sfs.facts.clone(), is_wrapped: true });
+        }
+        blocks
+    }
+
+    /// The tables of the cells, for each medium; none for cells without figures.
+    fn cell_tables(&self) -> Vec<SheetTable> {
+        if self.metrics.is_empty() && !has_space(self) {
+            return Vec::new();
+        }
         let mut table = cells(self);
         let parts = cells_in_parts(self);
         if !parts.is_empty() {
@@ -285,25 +307,28 @@ impl ResultDocument for Factorial {
         } else if self.metrics.len() > 1 {
             table.narrow = Some(Box::new(cells_by_metric(self)));
         }
+        std::iter::once(table).chain(parts).collect()
+    }
+}
+
+impl ResultDocument for Factorial {
+    fn sheet(&self) -> Sheet {
         let mut answer = answer(self);
-        let cautions: Vec<Caution> = self.validity.cautions.iter().cloned().chain(doubts(self)).collect();
+        let cautions: Vec<Caution> =
+            not_of_sfs(self).into_iter().chain(self.validity.cautions.iter().cloned()).chain(doubts(self)).collect();
         let notes = cautions::add(&mut answer, &cautions, &self.notes);
         let mut blocks: Vec<SheetBlock> =
             self.conclusions().into_iter().map(|text| SheetBlock::Text { text }).collect();
-        blocks.push(SheetBlock::Table(table));
-        blocks.extend(parts.into_iter().map(SheetBlock::Table));
+        blocks.extend(self.curve_blocks());
+        let others = self.without_curves();
+        blocks.extend(others.cell_tables().into_iter().map(SheetBlock::Table));
         blocks.extend(SheetBlock::messages(NoteLabel::Warning, &self.failures()));
         blocks.extend(self.effects.iter().map(|effects| SheetBlock::Table(effects.table())));
-        blocks.extend(self.column_tables().into_iter().map(SheetBlock::Table));
+        blocks.extend(others.column_tables().into_iter().map(SheetBlock::Table));
         blocks.extend(self.tests.iter().flat_map(LevelTests::tables).map(SheetBlock::Table));
         blocks.extend(LevelTests::untested(&self.tests).map(|text| SheetBlock::Text { text }));
         blocks.extend(self.beside.iter().filter_map(|of| of.table(self)).map(SheetBlock::Table));
         blocks.extend(self.variation.iter().map(Variation::table).map(SheetBlock::Table));
-        blocks.extend(self.curves.iter().map(|curve| SheetBlock::Part(curve.sheet())));
-        if !self.sfs.is_empty() {
-            blocks.push(SheetBlock::Text { text: NOT_OF_SPEC.to_owned() });
-            blocks.push(SheetBlock::Facts { pairs: self.sfs.clone(), is_wrapped: true });
-        }
         blocks.extend(SheetBlock::messages(NoteLabel::Note, &notes));
         Sheet { title: self.name.clone(), answer, tone: tone(self.state), blocks }
     }
@@ -337,6 +362,12 @@ mod tests {
         let figures = [("ops", ops), ("latency.mean", 1e9 / ops), ("space.before", 4096.0), ("space.after", 8192.0)];
         let figures = figures.map(|(name, value)| (name.to_owned(), value));
         Observation { figures: BTreeMap::from(figures), ..Observation::default() }
+    }
+
+    /// The lines of the table that begins with this heading.
+    fn from<'a, 'b>(lines: &'a [Vec<&'b str>], heading: &str) -> &'a [Vec<&'b str>] {
+        let at = lines.iter().position(|line| line.first() == Some(&heading)).unwrap();
+        &lines[at..]
     }
 
     /// Two factors of two levels, of which the last cell failed.
@@ -417,10 +448,11 @@ mod tests {
         result.metrics.extend(result.metrics.clone());
         let text = text(&result);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines[2][..6], ["fs", "n", "metric", "value", "±", "runs"], "{text}");
-        assert_eq!(lines[3][..7], ["ext4", "1", "ops", "100.0", "5.0", "%", "3"], "{text}");
-        assert_eq!(lines[4][0], "latency.mean", "{text}");
-        assert_eq!(lines[7][..3], ["ext4", "8", "ops"], "{text}");
+        let lines = from(&lines, "fs");
+        assert_eq!(lines[0][..6], ["fs", "n", "metric", "value", "±", "runs"], "{text}");
+        assert_eq!(lines[1][..7], ["ext4", "1", "ops", "100.0", "5.0", "%", "3"], "{text}");
+        assert_eq!(lines[2][0], "latency.mean", "{text}");
+        assert_eq!(lines[5][..3], ["ext4", "8", "ops"], "{text}");
         assert!(text.contains("2 failed: no space left"), "{text}");
     }
 
@@ -440,12 +472,13 @@ mod tests {
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines[0], ["fs\\nstudy"], "{text}");
         let heads = ["fs", "n", "runs", "ops", "±", "latency.mean", "±", "used", "before", "used", "after", "CPU"];
-        assert_eq!(lines[2], heads, "{text}");
-        assert_eq!(lines[3][..6], ["ext4", "1", "3", "100.0", "5.0", "%"], "{text}");
-        assert_eq!(lines[5][..5], ["x|fs", "1", "1", "50.0", "-"], "{text}");
+        let cells = from(&lines, "fs");
+        assert_eq!(cells[0], heads, "{text}");
+        assert_eq!(cells[1][..6], ["ext4", "1", "3", "100.0", "5.0", "%"], "{text}");
+        assert_eq!(cells[3][..5], ["x|fs", "1", "1", "50.0", "-"], "{text}");
         assert!(text.contains("2 failed: no space left"), "{text}");
         // The table over the levels of `fs`, and a load curve over `n` for each of them.
-        let heads = lines.iter().find(|line| line.first() == Some(&"n")).unwrap();
+        let heads = cells.iter().find(|line| line.first() == Some(&"n")).unwrap();
         assert_eq!(heads[..], ["n", "fs=ext4", "fs=x|fs", "better", "factor"], "{text}");
         assert!(
             text.contains("ext4 is better in 1 (mean factor 2.00), x|fs is better in 0, draws 0, unknown 1;"),

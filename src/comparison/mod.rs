@@ -64,6 +64,7 @@ pub use notes::{disturbed_note, outlying};
 pub use numbers::{confidence, figure, interval_text, percent, probability, ratio, with_direction, with_level};
 pub use pivot::{DrawRule, Pivot, PivotRow};
 pub use repeats::{RepeatedMetric, Repeats, repeats};
+pub use sfs::SfsSheet;
 pub use steps::TestedStep;
 pub use study_document::StudyDocument;
 pub use suite::{SuiteComparison, SuiteTest};

@@ -2,7 +2,7 @@
 //! program is a result of SPEC.
 
 use super::conditions;
-use crate::import::Observation;
+use crate::import::{Observation, REQUESTS};
 use crate::util::count::{count, fixed, grouped, measured};
 use crate::util::size;
 
@@ -48,50 +48,68 @@ fn off_mix(run: &Observation) -> Option<f64> {
 }
 
 /// True if enough loads rise in equal steps, of which the first is the first load.
-fn are_even(loads: &[String]) -> bool {
-    let loads: Vec<f64> = loads.iter().filter_map(|load| load.parse().ok()).collect();
+fn are_even(loads: &[f64]) -> bool {
     let step = loads.first().copied().unwrap_or(0.0);
     let is_at = |(n, load): (usize, &f64)| (load - step * (n + 1) as f64).abs() < 0.01 * step;
     loads.len() >= LOADS && loads.iter().enumerate().all(is_at)
 }
 
-/// The rules, each met or not, and what the runs were made with. `loads` are those of the curve. Empty for runs of other
-/// operations.
-pub(super) fn facts(loads: &[String], runs: &[&[Observation]]) -> Vec<(String, String)> {
-    let all: Vec<&Observation> = runs.iter().flat_map(|runs| runs.iter()).filter(|run| run.failure.is_none()).collect();
-    let Some(mix) = all.iter().filter_map(|run| off_mix(run)).reduce(f64::max) else { return Vec::new() };
-    let values = |name: &str| all.iter().filter_map(|run| run.figures.get(name).copied()).collect::<Vec<f64>>();
-    let range = |name: &str, shown: fn(f64) -> String| {
-        let ends = [f64::min, f64::max].map(|end| values(name).into_iter().reduce(end).map_or("-".to_owned(), shown));
-        if ends[0] == ends[1] { ends[0].clone() } else { ends.join(" to ") }
-    };
-    let rule = |is_met: bool, rule: &str| format!("; SFS asks for {rule}: {}", if is_met { "met" } else { "not met" });
-    let time = |name: &str| {
-        let found = values(name);
-        let is_met = found.len() == all.len() && found.iter().all(|seconds| *seconds >= 0.99 * SECONDS);
-        format!("{} s{}", range(name, measured), rule(is_met, "300 s"))
-    };
-    let whole = |value: f64| grouped(value as u64);
-    let generators = [("processes", "process"), ("threads", "thread")];
-    let generators = generators.iter().filter_map(|(name, one)| Some(count(*values(name).first()? as u64, one)));
-    let (even, all_loads) = (rule(are_even(loads), "ten in equal steps"), count(loads.len() as u64, "load"));
-    let mut facts = vec![
-        ("warm-up", time("warmup")),
-        ("measured", time("seconds")),
-        ("requested", format!("{} operations/s, {all_loads}{even}", range("offered", measured))),
-        ("achieved", format!("{} operations/s", range("achieved", measured))),
-        ("mix", format!("at most {} % off{}", fixed(mix, 2), rule(mix <= MIX_LIMIT, "at most 1 %"))),
-        ("load generators", generators.collect::<Vec<_>>().join(", ")),
-        (
-            "file set",
-            format!("{} files, {}", range("files", whole), range("files.bytes", |of| size::format(of as u64))),
-        ),
-    ];
-    let lines = conditions::lines(runs);
-    facts.extend(lines.first().map(|line| ("server", line.clone())));
-    let inner = lines.get(1..lines.len().saturating_sub(1)).unwrap_or_default();
-    facts.extend(inner.iter().map(|line| ("file system", line.clone())));
-    facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+/// What SFS asks of a measurement and a disclosure tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SfsSheet {
+    /// The rules, each met or not, and what the runs were made with. Empty for runs of other operations.
+    pub facts: Vec<(String, String)>,
+    /// The rules that are not met.
+    pub not_met: Vec<String>,
+}
+
+impl SfsSheet {
+    /// That of the runs of a curve. `levels` are its loads, for results without the requested ones.
+    pub(super) fn of(levels: &[String], runs: &[&[Observation]]) -> Self {
+        let all: Vec<&Observation> =
+            runs.iter().flat_map(|runs| runs.iter()).filter(|run| run.failure.is_none()).collect();
+        let Some(mix) = all.iter().filter_map(|run| off_mix(run)).reduce(f64::max) else { return Self::default() };
+        let values = |name: &str| all.iter().filter_map(|run| run.figures.get(name).copied()).collect::<Vec<f64>>();
+        let range = |values: &[f64], shown: fn(f64) -> String| {
+            let ends = [f64::min, f64::max].map(|end| values.iter().copied().reduce(end).map_or("-".to_owned(), shown));
+            if ends[0] == ends[1] { ends[0].clone() } else { ends.join(" to ") }
+        };
+        let mut loads = values("requested");
+        if loads.is_empty() {
+            loads = levels.iter().filter_map(|load| load.parse().ok()).collect();
+        }
+        loads.sort_by(f64::total_cmp);
+        loads.dedup();
+        let mut sheet = Self::default();
+        let mut tell = |name: &str, text: String, rule: Option<(bool, &str)>| {
+            let rule = rule.map_or_else(String::new, |(is_met, rule)| {
+                sheet.not_met.extend((!is_met).then(|| format!("{name} ({rule})")));
+                format!("; SFS asks for {rule}: {}", if is_met { "met" } else { "not met" })
+            });
+            sheet.facts.push((name.to_owned(), text + &rule));
+        };
+        for (name, figure) in [("warm-up", "warmup"), ("measured", "seconds")] {
+            let found = values(figure);
+            let is_met = found.len() == all.len() && found.iter().all(|seconds| *seconds >= 0.99 * SECONDS);
+            tell(name, format!("{} s", range(&found, measured)), Some((is_met, "300 s")));
+        }
+        let all_loads = count(loads.len() as u64, "load");
+        let requested = format!("{} operations/s, {all_loads}", range(&loads, measured));
+        tell("requested", requested, Some((are_even(&loads), "ten in equal steps")));
+        tell("achieved", format!("{} operations/s", range(&values(REQUESTS), measured)), None);
+        tell("mix", format!("at most {} % off", fixed(mix, 2)), Some((mix <= MIX_LIMIT, "at most 1 %")));
+        let generators = [("processes", "process"), ("threads", "thread")];
+        let generators = generators.iter().filter_map(|(name, one)| Some(count(*values(name).first()? as u64, one)));
+        tell("load generators", generators.collect::<Vec<_>>().join(", "), None);
+        let files = range(&values("files"), |files| grouped(files as u64));
+        let bytes = range(&values("files.bytes"), |bytes| size::format(bytes as u64));
+        tell("file set", format!("{files} files, {bytes}"), None);
+        let lines = conditions::lines(runs);
+        lines.first().into_iter().for_each(|line| tell("server", line.clone(), None));
+        let inner = lines.get(1..lines.len().saturating_sub(1)).unwrap_or_default();
+        inner.iter().for_each(|line| tell("file system", line.clone(), None));
+        sheet
+    }
 }
 
 #[cfg(test)]
@@ -103,26 +121,47 @@ mod tests {
         let mut figures: std::collections::BTreeMap<String, f64> =
             MIX.iter().map(|(of, share)| (name(of), *share)).collect();
         figures.insert("lookup.ops".to_owned(), of_lookup);
-        let others = [("warmup", 300.0), ("seconds", 300.0), ("offered", 100.0), ("achieved", 99.0), ("threads", 10.0)];
+        let others = [("warmup", 300.0), ("seconds", 300.0), ("requests", 99.0), ("threads", 10.0)];
         figures.extend(others.map(|(name, value)| (name.to_owned(), value)));
         Observation { figures, ..Observation::default() }
     }
 
     #[test]
     fn each_rule_is_met_or_not() {
-        let loads = |n: u64| (1..=n).map(|n| (100 * n).to_string()).collect::<Vec<_>>();
-        let of = |run: Observation, loads: &[String]| {
-            let facts = facts(loads, &[&[run]]);
-            facts.iter().take(5).map(|(_, text)| text.ends_with(": met")).collect::<Vec<_>>()
+        let levels = |n: u64| (1..=n).map(|n| (100 * n).to_string()).collect::<Vec<_>>();
+        let of = |run: &Observation, levels: &[String]| {
+            let sheet = SfsSheet::of(levels, &[std::slice::from_ref(run)]);
+            let names = sheet.not_met.iter().map(|rule| rule.split(' ').next().unwrap_or_default().to_owned());
+            (sheet.facts.iter().filter(|(_, text)| text.ends_with(": met")).count(), names.collect::<Vec<_>>())
         };
-        assert_eq!(of(run(27.0), &loads(10)), [true, true, true, false, true]);
-        assert_eq!(of(run(30.0), &loads(9)), [true, true, false, false, false]);
+        assert_eq!(of(&run(27.0), &levels(10)), (4, vec![]));
+        assert_eq!(of(&run(30.0), &levels(9)), (2, ["requested", "mix"].map(str::to_owned).to_vec()));
         let mut short = run(27.0);
         short.figures.remove("warmup");
         short.figures.insert("seconds".to_owned(), 60.0);
         let uneven = ["100", "200", "400"].map(str::to_owned);
-        assert_eq!(of(short.clone(), &uneven), [false, false, false, false, true]);
+        assert_eq!(of(&short, &uneven), (1, ["warm-up", "measured", "requested"].map(str::to_owned).to_vec()));
         short.figures.remove("lookup.ops");
-        assert!(facts(&uneven, &[&[short]]).is_empty());
+        assert_eq!(SfsSheet::of(&uneven, &[&[short]]), SfsSheet::default());
+    }
+
+    /// Random arrivals are not exactly as many as were asked for.
+    #[test]
+    fn the_loads_are_those_that_were_requested() {
+        let runs = |step: f64| {
+            let run = |n: u32| {
+                let mut run = run(27.0);
+                let arrived = f64::from(n) * 100.0 + 16.7;
+                let figures = [("requested", f64::from(n) * step), ("offered", arrived), (REQUESTS, arrived)];
+                run.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
+                run
+            };
+            (1..=10).map(run).collect::<Vec<_>>()
+        };
+        let requested = |step: f64| SfsSheet::of(&[], &[&runs(step)]).facts[2].1.clone();
+        assert_eq!(requested(100.0), "100.0 to 1,000 operations/s, 10 loads; SFS asks for ten in equal steps: met");
+        let mut same = runs(100.0);
+        same[9].figures.insert("requested".to_owned(), 900.0);
+        assert_eq!(SfsSheet::of(&[], &[&same]).not_met, ["requested (ten in equal steps)"]);
     }
 }

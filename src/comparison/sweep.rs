@@ -3,7 +3,7 @@
 
 use super::{Validity, cautions, notes};
 use crate::analysis::{Estimate, LoadPoint, OverallResponse, ResponseMethod, independent_mean, knee, overall_response};
-use crate::import::{Metric, Observation};
+use crate::import::{Metric, Observation, REQUEST_RESPONSE, REQUESTS};
 use crate::result::MIN_BEYOND;
 use crate::util::size;
 use serde::Serialize;
@@ -53,7 +53,7 @@ pub struct SweepPoint {
     pub failed: u64,
     /// The reason why the last of the failed runs failed.
     pub failure: Option<String>,
-    /// The offered rate of an open loop, in requests per second.
+    /// The offered rate of an open loop, as the script asks for it, in requests per second.
     pub offered: Option<f64>,
     /// The achieved rate of an open loop, in requests per second.
     pub achieved: Option<f64>,
@@ -178,8 +178,9 @@ fn point(level: &str, runs: &[Observation]) -> SweepPoint {
         // The runs of a level are treated as independent, because runs of other levels are made between them.
         independent_mean(&values, LEVEL).map(Estimate::from_zero)
     };
-    let request_response = estimate("request_response");
-    let requests = request_response.and_then(|_| estimate("achieved"));
+    let request_response = estimate(REQUEST_RESPONSE);
+    let achieved = estimate(REQUESTS);
+    let requests = request_response.and(achieved);
     let rate = estimate("ops");
     // Of a request of several operations only the mean is known.
     let is_one_operation = requests.is_none_or(|done| rate.is_some_and(|rate| rate.value < 1.01 * done.value));
@@ -198,8 +199,9 @@ fn point(level: &str, runs: &[Observation]) -> SweepPoint {
         runs: whole.len() as u64,
         failed: failed.len() as u64,
         failure: failed.last().and_then(|run| run.failure.clone()),
-        offered: estimate("offered").map(|offered| offered.value),
-        achieved: estimate("achieved").map(|achieved| achieved.value),
+        // Results of earlier versions have only the requests that arrived, whose number is random.
+        offered: estimate("requested").or_else(|| estimate("offered")).map(|offered| offered.value),
+        achieved: achieved.map(|achieved| achieved.value),
         requests,
         is_overloaded: whole.iter().any(|run| run.warnings.iter().any(|code| code == cautions::UNSTABLE)),
         rates: whole.iter().filter_map(|run| run.figures.get("ops").copied()).collect(),

@@ -307,7 +307,7 @@ mod tests {
         let run = |requests: f64, achieved: f64| {
             let mut figures = BTreeMap::from([("ops", 2.0 * achieved), ("latency.mean", 1e6), ("cpu_busy", 0.5)]);
             if is_open {
-                figures.extend([("offered", requests), ("achieved", achieved)]);
+                figures.extend([("offered", requests), ("requests", achieved)]);
             }
             let figures = figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
             vec![Observation { figures, ..Observation::default() }]
@@ -338,8 +338,8 @@ mod tests {
             let figures = [
                 ("ops", 2.0 * done),
                 ("offered", offered),
-                ("achieved", done),
-                ("request_response", response),
+                ("requests", done),
+                ("requests.response.mean", response),
                 ("response.mean", 0.6 * response),
             ];
             let figures = figures.map(|(name, value)| (name.to_owned(), value));

@@ -12,7 +12,7 @@ use super::journal::Event;
 use super::replay::Probe;
 use super::wanted::RuleWanted;
 use crate::diag::Failure;
-use crate::import;
+use crate::import::{self, REQUESTS};
 use crate::os::child;
 use crate::util::count::measured;
 use std::sync::Arc;
@@ -182,7 +182,7 @@ fn run(
     }
     let runs = import::parse(&text, "the run").map_err(|e| failed(e, 1))?;
     let figure = |name: &str| runs.last().and_then(|run| run.figures.get(name).copied());
-    match figure("offered").filter(|offered| *offered > 0.0).zip(figure("achieved")) {
+    match figure("offered").filter(|offered| *offered > 0.0).zip(figure(REQUESTS)) {
         Some((offered, achieved)) => Ok(Probe { value, offered, achieved, seconds }),
         None => Err(ExperimentError::Failed {
             why: format!("`{}` is not an open loop, so that percentages of the peak have no meaning", experiment.name),

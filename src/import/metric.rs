@@ -28,6 +28,10 @@ pub(super) const RESPONSE: &str = "response.";
 pub(super) const LATENCY: &str = "latency.";
 /// The rate of the transactions. Their latencies have it as prefix.
 pub(crate) const TRANSACTIONS: &str = "transactions";
+/// The rate of the requests of open loops. Their response time has it as prefix.
+pub(crate) const REQUESTS: &str = "requests";
+/// The mean time from the intended start of a request to its end.
+pub(crate) const REQUEST_RESPONSE: &str = "requests.response.mean";
 
 /// A metric of a run, of a flowop with the prefix `NAME.`, or of a command.
 #[derive(Clone, Copy, Debug)]
@@ -125,6 +129,10 @@ const RATES: &[MetricKind] = &[
         MetricSource::Run(|run| Some(throughput(run, |f| f.writes)))),
     kind(TRANSACTIONS, Transactions, Higher, "transactions per second; `transactions.latency.p99` is a latency of theirs",
         MetricSource::Run(transactions)),
+    kind(REQUESTS, Transactions, Higher, "requests (iterations) of open loops per second",
+        MetricSource::Run(|run| Some(run.open_loop.as_ref()?.achieved_per_s))),
+    kind(REQUEST_RESPONSE, Nanoseconds, Lower, "mean response time of a whole request",
+        MetricSource::Run(|run| run.open_loop.as_ref()?.response_ns_mean())),
 ];
 
 #[rustfmt::skip]
@@ -340,6 +348,11 @@ impl Metric {
     /// True if it is a response time, which only open loops have.
     pub(crate) fn is_response(&self) -> bool {
         self.kind().is_some_and(|kind| kind.name.starts_with(RESPONSE))
+    }
+
+    /// True if only runs with open loops have it.
+    pub(crate) fn is_of_open_loops(&self) -> bool {
+        self.is_response() || self.name == REQUESTS || self.name == REQUEST_RESPONSE
     }
 
     /// Returns the metric of the same kind of another flowop or command.

@@ -6,7 +6,7 @@ use super::{METRICS, Metric};
 use crate::import::of_run;
 use crate::result::Document;
 use crate::result::fixture::fixture;
-use crate::result::{BeforeAfter, Energy};
+use crate::result::{BeforeAfter, Energy, OpenLoop, ThreadRequests};
 use std::collections::BTreeMap;
 
 fn metric(name: &str) -> Metric {
@@ -52,6 +52,9 @@ fn every_metric_of_a_run_is_read_from_its_entry() {
         (run.slab_bytes, run.page_cache_bytes) = (bytes(100, 140), bytes(2000, 1500));
         run.energy = Some(Energy { source: "processors".to_owned(), joules: 812.5 });
         run.flowops[1].transaction = true;
+        let threads =
+            vec![ThreadRequests { achieved_per_s: 7.0, response_ns_mean: Some(9e6), ..ThreadRequests::default() }];
+        run.open_loop = Some(OpenLoop { achieved_per_s: 7.0, threads, ..OpenLoop::default() });
         run.flowops[1].response_ns = Some(run.flowops[1].latency_ns);
         run.flowops[1].response_histogram = run.flowops[1].histogram.clone();
     });
@@ -72,6 +75,7 @@ fn every_metric_of_a_run_is_read_from_its_entry() {
     assert_eq!((found["slab.before"], found["slab"]), (100.0, 140.0));
     assert_eq!((found["pagecache.before"], found["pagecache"]), (2000.0, 1500.0));
     assert_eq!((found["used.before"], found["used"]), (110.0 * 1024.0, 111.0 * 1024.0));
+    assert_eq!((found["requests"], found["requests.response.mean"]), (7.0, 9e6));
     assert_eq!(found["energy"], 812.5);
 }
 

@@ -15,8 +15,8 @@ mod samples;
 
 pub(crate) use columns::{MAX_SIDES, TestFigures, letters, load_points, table_rows};
 pub(crate) use input::{read as text, read_file as recorded_text};
-pub(crate) use metric::TRANSACTIONS;
 pub use metric::{METRICS, Metric, STUDY};
+pub(crate) use metric::{REQUEST_RESPONSE, REQUESTS, TRANSACTIONS};
 pub(crate) use own::{
     DEVICE_IDENTITY, FEATURES, KERNEL_COMMAND_LINE, LOADED_SCRIPTS, LOOP_DIRECT, PREALLOCATED, of_run,
 };

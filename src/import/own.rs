@@ -11,8 +11,8 @@ use crate::result::hdr::{self, Quantiles};
 use crate::result::snapshot::Dist;
 use crate::result::warnings::{self, Warning};
 use crate::result::{
-    Document, FilesetResult, FlowopResult, Interval, IntervalFlowop, Latency, OpenLoop, Percentile, PercentilePlace,
-    Run, RunState, SCHEMA,
+    Document, FilesetResult, FlowopResult, Interval, IntervalFlowop, Latency, Percentile, PercentilePlace, Run,
+    RunState, SCHEMA,
 };
 use crate::util::batch_files::BATCH_SCRIPT;
 use crate::util::bounded::{self, Budget, Within};
@@ -267,13 +267,12 @@ fn percentiles<'a>(histograms: impl Iterator<Item = &'a str>) -> Latency {
     Latency::default().with_percentiles(|quantile| quantiles.at(quantile))
 }
 
-/// Returns figures that only the whole run has: its metrics, the offered and the achieved rate of open loops and the
-/// response time of their requests, and the fraction of busy processors.
+/// Returns figures that only the whole run has: its metrics, the requested and the offered rate of open loops, and the
+/// fraction of busy processors.
 fn run_figures(run: &Run) -> impl Iterator<Item = (String, f64)> {
     let found = [
+        ("requested", run.open_loop.as_ref().and_then(|open| open.requested_per_s)),
         ("offered", run.open_loop.as_ref().map(|open| open.offered_per_s)),
-        ("achieved", run.open_loop.as_ref().map(|open| open.achieved_per_s)),
-        ("request_response", run.open_loop.as_ref().and_then(OpenLoop::response_ns_mean)),
         ("cpu_busy", run.summary.cpu_busy),
         ("warmup", run.warmup.as_ref().map(|warmup| warmup.seconds)),
         ("processes", Some(run.processes as f64)),

@@ -191,6 +191,8 @@ struct DefinitionProgress {
     /// Whether its requests take several ways.
     mixed: bool,
     phase: u32,
+    /// The rate that the script asks of its threads.
+    rate: f64,
     arrivals: ArrivalProgress,
 }
 
@@ -199,7 +201,15 @@ impl DefinitionProgress {
         let process = &plan.processes[of.process];
         let thread = &process.threads[of.thread];
         let mixed = thread.steps.iter().any(|step| matches!(step, PlanStep::Choose { .. }));
-        Self { process: process.name.clone(), thread: thread.name.clone(), mixed, phase: process.phase, arrivals }
+        let threads = f64::from(process.instances) * f64::from(thread.instances);
+        Self {
+            process: process.name.clone(),
+            thread: thread.name.clone(),
+            mixed,
+            phase: process.phase,
+            rate: threads * thread.pace.map_or(0.0, |pace| pace.rate),
+            arrivals,
+        }
     }
 }
 
@@ -228,7 +238,9 @@ fn open_loop(progress: &[DefinitionProgress], phases: &[PhaseResult], seconds: f
     };
     let (slept, wakeup_latency_ns) = (sum(|a| a.slept), sum(|a| a.wakeup_latency_ns));
     let response_ns = sum(|a| a.response_ns);
+    let requested = progress.iter().map(|of| of.rate * seconds_of(of.phase)).sum::<f64>();
     Some(OpenLoop {
+        requested_per_s: (paced_seconds > 0.0).then(|| requested / paced_seconds),
         offered_per_s: per_second(sum(|a| a.offered), paced_seconds),
         achieved_per_s: per_second(sum(|a| a.achieved), paced_seconds),
         backlog: sum(|a| a.backlog),
@@ -524,18 +536,21 @@ mod tests {
                 process: process.clone(),
                 thread: thread.clone(),
                 phase: *phase,
+                rate: 10.0 * f64::from(*phase),
                 arrivals: *arrivals,
             };
             let open = open_loop(&progress.iter().map(of).collect::<Vec<_>>(), phases, 20.0);
-            open.map(|open| (open.offered_per_s.round(), open.achieved_per_s.round()))
+            open.map(|open| {
+                (open.offered_per_s.round(), open.achieved_per_s.round(), open.requested_per_s.map(f64::round))
+            })
         };
         let phase = |number, seconds| PhaseResult { number, seconds, ..PhaseResult::default() };
         let phases = [phase(1, 10.0), phase(2, 10.0), phase(5, 0.0)];
         let second = [(2, arrivals(1000, 900))];
-        assert_eq!(rates(&second, &[]), Some((50.0, 45.0)), "a single phase");
-        assert_eq!(rates(&second, &phases), Some((100.0, 90.0)));
+        assert_eq!(rates(&second, &[]), Some((50.0, 45.0, Some(20.0))), "a single phase");
+        assert_eq!(rates(&second, &phases), Some((100.0, 90.0, Some(20.0))));
         let two = [(2, arrivals(1000, 900)), (1, arrivals(500, 500)), (5, arrivals(0, 0))];
-        assert_eq!(rates(&two, &phases), Some((75.0, 70.0)), "over both phases");
+        assert_eq!(rates(&two, &phases), Some((75.0, 70.0, Some(15.0))), "over both phases");
         assert_eq!(rates(&[], &phases), None);
     }
 }

@@ -101,7 +101,7 @@ fn the_achieved_requests_are_drawn_over_the_offered_ones() {
     let closed = pictures(experiment::blocks(&recorded, None, None));
     assert!(!closed.contains_key("Achieved rate over offered rate"));
     for (run, (offered, achieved)) in recorded.runs.iter_mut().zip([(400.0, 250.0), (100.0, 100.0)]) {
-        let figures = [("offered", offered), ("achieved", achieved)].map(|(name, value)| (name.to_owned(), value));
+        let figures = [("offered", offered), ("requests", achieved)].map(|(name, value)| (name.to_owned(), value));
         run.observation.figures.extend(figures);
     }
     let blocks = experiment::blocks(&recorded, None, None);

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpenLoop {
+    /// The requests per second that the script asks for, over the same time as those below. Those that are offered differ
+    /// from it by chance if they arrive at random. Null in results of earlier versions.
+    pub requested_per_s: Option<f64>,
     /// Intended starts per second, over the time of the phases that have open loops.
     pub offered_per_s: f64,
     /// Completed requests per second, likewise.

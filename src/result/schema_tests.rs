@@ -46,8 +46,12 @@ fn full() -> Document {
     let run = &mut document.runs[0];
     run.workload = Some("mail".to_owned());
     run.loaded_scripts = vec!["74f05da4".to_owned()];
-    run.open_loop =
-        Some(OpenLoop { wakeup_latency_ns_mean: Some(1.5), wakeup_latency_share: Some(0.5), ..OpenLoop::default() });
+    run.open_loop = Some(OpenLoop {
+        requested_per_s: Some(2.0),
+        wakeup_latency_ns_mean: Some(1.5),
+        wakeup_latency_share: Some(0.5),
+        ..OpenLoop::default()
+    });
     let requests = ThreadRequests { response_ns_mean: Some(2.5), ..ThreadRequests::default() };
     run.open_loop.as_mut().unwrap().threads = vec![requests];
     let bytes = || Some(super::BeforeAfter { before: 1, after: 2 });

@@ -275,7 +275,9 @@ pub(super) fn open_loop(ranks: &[RankRun], lost: &[LostRank]) -> Option<OpenLoop
     };
     // Nothing of it was done, which is no fault of the file system.
     let not_done = (lost_per_s * ranks.first().map_or(0.0, |rank| rank.run.measured_seconds)) as u64;
+    let requested = own().map(|(_, open)| open.requested_per_s).sum::<Option<f64>>();
     Some(OpenLoop {
+        requested_per_s: requested.map(|requested| requested + lost_per_s),
         offered_per_s: sum(|open| open.offered_per_s) + lost_per_s,
         achieved_per_s: sum(|open| open.achieved_per_s),
         backlog: own().map(|(_, open)| open.backlog).sum::<u64>() + not_done,
