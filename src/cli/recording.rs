@@ -438,7 +438,11 @@ fn import(file: &Path, output: Option<&Path>, under: &[PathBuf]) -> Result<u8, F
         let _ = dir.remove_file(&name);
         Failure::wrong(format!("{}: {}", file.display(), error.message), error.help)
     })?;
-    let lost = [("unreadable name", found.unreadable), ("unfinished call", found.unfinished)];
+    let lost = [
+        ("unreadable name", found.unreadable),
+        ("call without its end or beginning", found.unfinished),
+        ("line that is cut off", found.cut),
+    ];
     let mut not_seen = NOT_SEEN.to_vec();
     not_seen.extend((!found.has_times).then_some("times"));
     let end = TraceEnd {

@@ -20,6 +20,15 @@ pub struct TimeBetween {
     pub blocked: u64,
 }
 
+impl TimeBetween {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            runnable: self.runnable.saturating_add(other.runnable),
+            blocked: self.blocked.saturating_add(other.blocked),
+        }
+    }
+}
+
 /// A call that ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TracedCall {

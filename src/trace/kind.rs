@@ -185,7 +185,7 @@ impl CallKind {
     }
 }
 
-/// The number of a call; those of the first kind exist on x86-64 only.
+/// The number of a call; those of the first kind exist on x86-64 only, and those with a number have it on all processors.
 macro_rules! number {
     (old $name:ident) => {{
         #[cfg(target_arch = "x86_64")]
@@ -199,6 +199,9 @@ macro_rules! number {
     }};
     (new $name:ident) => {
         KindSource::Syscall(Some(libc::$name))
+    };
+    (at $number:literal) => {
+        KindSource::Syscall(Some($number))
     };
     (uring $code:literal) => {
         KindSource::Uring($code)
@@ -280,6 +283,7 @@ pub static KINDS: &[CallKind] = kinds! {
     "chmod" Chmod old SYS_chmod (Path);
     "fchmod" Chmod new SYS_fchmod (Fd);
     "fchmodat" Chmod new SYS_fchmodat (Dir Path);
+    "fchmodat2" Chmod at 452 (Dir Path Skip Flags);
     "chown" Chown old SYS_chown (Path);
     "lchown" Chown old SYS_lchown (Path);
     "fchown" Chown new SYS_fchown (Fd);
@@ -294,12 +298,16 @@ pub static KINDS: &[CallKind] = kinds! {
     "listxattr" GetXattr new SYS_listxattr (Path);
     "llistxattr" GetXattr new SYS_llistxattr (Path);
     "flistxattr" GetXattr new SYS_flistxattr (Fd);
+    "getxattrat" GetXattr at 464 (Dir Path Flags);
+    "listxattrat" GetXattr at 465 (Dir Path Flags);
     "setxattr" SetXattr new SYS_setxattr (Path);
     "lsetxattr" SetXattr new SYS_lsetxattr (Path);
     "fsetxattr" SetXattr new SYS_fsetxattr (Fd);
     "removexattr" SetXattr new SYS_removexattr (Path);
     "lremovexattr" SetXattr new SYS_lremovexattr (Path);
     "fremovexattr" SetXattr new SYS_fremovexattr (Fd);
+    "setxattrat" SetXattr at 463 (Dir Path Flags);
+    "removexattrat" SetXattr at 466 (Dir Path Flags);
     "flock" Lock new SYS_flock (Fd Flags);
     "fcntl_lock" Lock kernel lock (Fd Command);
     "fadvise64" Advise new SYS_fadvise64 (Fd Offset Size Flags);

@@ -304,8 +304,8 @@ impl Follower<'_, '_> {
                 if let Some(mut call) = own.call.take() {
                     (call.end, call.result) = (now, result);
                     look_at_result(&mut call);
-                    // Calls with bad addresses did nothing, and the kernel makes those again that a signal interrupted.
-                    if result != -i64::from(libc::EFAULT) && !(-514..=-512).contains(&result) {
+                    // The kernel makes those again that a signal interrupted.
+                    if !(-514..=-512).contains(&result) {
                         self.resolver.call(&call)?;
                     }
                 }

@@ -15,6 +15,12 @@ use std::rc::Rc;
 /// What receives the events of a trace.
 pub type EventSink<'a> = Box<dyn FnMut(&TraceEvent, &PathTable) -> io::Result<()> + 'a>;
 
+/// The result of a call with a bad address, which did nothing.
+const BAD_ADDRESS: i64 = -(libc::EFAULT as i64);
+/// The flags of an `open` that makes a file without a name.
+const UNNAMED: u32 = libc::O_TMPFILE as u32;
+/// Calls that are lost: no other reason tells of them.
+const UNREADABLE: &str = "name not readable";
 /// The most files whose sizes are followed.
 const MOST_SIZES: usize = 1 << 20;
 
@@ -284,13 +290,15 @@ impl<'a> TraceResolver<'a> {
     fn find(&mut self, raw: &RawCall, kind: &CallKind) -> FoundFiles {
         let mut found = FoundFiles::default();
         let opens = kind.class == CallClass::Open;
+        let has_name = kind.arg(CallArg::Path).is_some();
         if let Some(at) = kind.arg(CallArg::Fd) {
             found.file = self.descriptor(raw, raw.fd(at), raw.files[0].as_ref());
+        } else if has_name && raw.result == BAD_ADDRESS && raw.names[0].as_ref().is_none_or(Vec::is_empty) {
+            found.outside = Some("with a bad address");
         } else if let Some((path, file)) = self.name(raw, kind, CallArg::Path, 0) {
             (found.path, found.file) = (Some(path), file);
-        } else if kind.arg(CallArg::Path).is_some() {
-            self.unreadable += 1;
-            found.outside = Some("name not readable");
+        } else if has_name {
+            found.outside = Some(UNREADABLE);
         } else if matches!(kind.name, "munmap" | "msync") {
             found.file = self.tables(raw).table.borrow().mapped(raw.args[0]);
         }
@@ -299,6 +307,9 @@ impl<'a> TraceResolver<'a> {
             found.second_path = found.second.as_ref().and_then(|file| file.borrow().path);
         } else if let Some((path, _)) = self.name(raw, kind, CallArg::Path2, 1) {
             found.second_path = Some(path);
+        }
+        if opens && raw.result >= 0 && given_flags(raw, kind).is_some_and(|flags| flags & UNNAMED == UNNAMED) {
+            found.path = found.path.map(|dir| self.unnamed_file(raw, dir));
         }
         found.path = found.path.or_else(|| found.file.as_ref()?.borrow().path);
         let files = [&found.file, &found.second];
@@ -328,6 +339,14 @@ impl<'a> TraceResolver<'a> {
         found
     }
 
+    /// The file that `O_TMPFILE` made in a directory: as the kernel names it, by its inode.
+    fn unnamed_file(&mut self, raw: &RawCall, dir: PathId) -> PathId {
+        let Some(facts) = &raw.files[0] else { return self.paths.entry(dir, b"#") };
+        let number = || facts.id.map_or(String::new(), |id| id.inode.to_string());
+        let name = facts.path.clone().unwrap_or_else(|| format!("#{}", number()).into_bytes());
+        self.paths.resolve(dir, &name)
+    }
+
     fn is_inside(&self, path: Option<PathId>) -> bool {
         path.is_some_and(|path| self.scope.has(&self.paths.path(path)))
     }
@@ -341,12 +360,8 @@ impl<'a> TraceResolver<'a> {
         self.apply(raw, kind, &found, call.offset);
         let own = self.tables(raw);
         if let Some(why) = found.outside {
-            let all = [raw.between, raw.within].into_iter().flatten();
-            own.between = all.chain(own.between).reduce(|a, b| TimeBetween {
-                runnable: a.runnable.saturating_add(b.runnable),
-                blocked: a.blocked.saturating_add(b.blocked),
-            });
-            *self.left_out.entry(why).or_default() += 1;
+            own.between = [raw.between, raw.within, own.between].into_iter().flatten().reduce(TimeBetween::plus);
+            *if why == UNREADABLE { &mut self.unreadable } else { self.left_out.entry(why).or_default() } += 1;
             return Ok(());
         }
         own.between = None;
@@ -372,16 +387,13 @@ impl<'a> TraceResolver<'a> {
             }
             _ => value(CallArg::Offset),
         };
-        let flags = raw
-            .how_flags
-            .or_else(|| value(CallArg::Flags).filter(|flags| *flags != u64::MAX).map(|flags| flags as u32))
-            .or(match kind.name {
-                "creat" => Some((libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC) as u32),
-                _ if moves => file.as_ref().and_then(|file| file.flags),
-                "lseek" => value(CallArg::Whence).map(|whence| whence as u32),
-                _ => value(CallArg::Command).map(|command| command as u32),
-            });
-        let pending = file_between(raw.between, self.processes.thread(raw.thread, raw.process).between);
+        let flags = given_flags(raw, kind).or(match kind.name {
+            "creat" => Some((libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC) as u32),
+            _ if moves => file.as_ref().and_then(|file| file.flags),
+            "lseek" => value(CallArg::Whence).map(|whence| whence as u32),
+            _ => value(CallArg::Command).map(|command| command as u32),
+        });
+        let pending = self.processes.thread(raw.thread, raw.process).between.unwrap_or_default();
         TracedCall {
             start: raw.start.saturating_sub(self.begin),
             duration: raw.end.saturating_sub(raw.start),
@@ -398,7 +410,7 @@ impl<'a> TraceResolver<'a> {
             wanted: raw.wanted.or(value(CallArg::Size)),
             stat_size: raw.stat.map(|stat| stat.size),
             mode: raw.stat.map(|stat| stat.mode).or_else(|| facts?.mode).or_else(|| file.as_ref()?.mode),
-            between: pending,
+            between: raw.between.map(|own| own.plus(pending)),
         }
     }
 
@@ -454,9 +466,7 @@ impl<'a> TraceResolver<'a> {
                 }
             }
             CallClass::Open if result >= 0 => {
-                let given = raw
-                    .how_flags
-                    .or(value(CallArg::Flags).filter(|flags| *flags != u64::MAX).map(|flags| flags as u32));
+                let given = given_flags(raw, kind);
                 let closes = given.is_some_and(|flags| flags & libc::O_CLOEXEC as u32 != 0);
                 let mut file = self.open_file(raw.files[0].as_ref(), found.path);
                 file.flags = file.flags.or(given.map(|flags| flags & !(libc::O_CLOEXEC as u32)));
@@ -539,6 +549,12 @@ impl<'a> TraceResolver<'a> {
     }
 }
 
+/// The flags that a call has as an argument, where they are known.
+fn given_flags(raw: &RawCall, kind: &CallKind) -> Option<u32> {
+    let given = kind.arg(CallArg::Flags).map(|at| raw.args[at]).filter(|flags| *flags != u64::MAX);
+    raw.how_flags.or(given.map(|flags| flags as u32))
+}
+
 /// True if both may be the same file.
 fn same_file(a: Option<InodeId>, b: Option<InodeId>) -> bool {
     match (a, b) {
@@ -551,14 +567,6 @@ fn same_file(a: Option<InodeId>, b: Option<InodeId>) -> bool {
         }
         _ => true,
     }
-}
-
-fn file_between(own: Option<TimeBetween>, pending: Option<TimeBetween>) -> Option<TimeBetween> {
-    let pending = pending.unwrap_or_default();
-    own.map(|own| TimeBetween {
-        runnable: own.runnable.saturating_add(pending.runnable),
-        blocked: own.blocked.saturating_add(pending.blocked),
-    })
 }
 
 /// The kind of a call, where its arguments decide: locks by `fcntl`, and looking at an open file with an empty name.

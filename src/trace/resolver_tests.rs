@@ -246,3 +246,25 @@ fn what_is_not_known_is_not_recorded_as_a_file() {
     });
     assert_eq!(found, ["openat rel - -", "read rel 0 -"]);
 }
+
+#[test]
+fn a_file_without_a_name_is_not_its_directory_and_a_bad_address_is_nothing() {
+    let id =
+        |inode| Some(FdFacts { id: Some(InodeId { device: 1, inode, generation: Some(1) }), ..FdFacts::default() });
+    let unnamed = i64::from(libc::O_TMPFILE | libc::O_RDWR);
+    let found = lines(InW, |source| {
+        source.with(1, 1, "openat", &[CWD, 0, unnamed], &["d"], 3, |raw| raw.files[0] = id(77));
+        source.call(1, 1, "write", &[3, 0, 10], &[], 10);
+        source.call(1, 1, "openat", &[CWD, 0, unnamed], &["d"], -i64::from(libc::EOPNOTSUPP));
+        source.call(1, 1, "openat", &[CWD, 0, 0], &[], BAD_ADDRESS);
+        source.call(1, 1, "utimensat", &[CWD, 0, 0, 0], &[""], BAD_ADDRESS);
+        source.call(1, 1, "read", &[3, 0, 10], &[], BAD_ADDRESS);
+        source.call(1, 1, "fchmodat2", &[CWD, 0, 0, 0], &["e"], 0);
+        source.call(1, 1, "unlink", &[0], &[], -2);
+        assert_eq!(source.resolver.left_out(), &BTreeMap::from([("with a bad address", 2)]));
+        assert_eq!(source.resolver.unreadable(), 1);
+    });
+    let expected =
+        ["openat /w/d/#77 - -", "write /w/d/#77 0 -", "openat /w/d - -", "read /w/d/#77 10 10", "fchmodat2 /w/e - -"];
+    assert_eq!(found, expected);
+}

@@ -19,14 +19,18 @@ const LONGEST: u64 = 1 << 20;
 const MOST_FOREIGN: u64 = 1000;
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400;
+/// The greatest number of a thread: a greater one is a time in seconds.
+const MOST_THREADS: u64 = 1 << 22;
 
 /// What was read.
 #[derive(Clone, Debug, Default)]
 pub struct ImportedTrace {
     /// Lines that were not understood.
     pub foreign: u64,
-    /// Calls whose end is missing.
+    /// Calls whose end or beginning is missing.
     pub unfinished: u64,
+    /// Lines without their end.
+    pub cut: u64,
     /// True if lines have times.
     pub has_times: bool,
     /// Calls that were left out, by why.
@@ -42,6 +46,8 @@ struct StraceText<'a> {
     /// The beginnings of calls that others interrupt, by their threads.
     unfinished: HashMap<u32, (u64, Vec<u8>)>,
     processes: HashMap<u32, u32>,
+    /// True if a time is that since the line before, as with `-r`.
+    is_relative: bool,
     now: u64,
     calls: u64,
     found: ImportedTrace,
@@ -57,21 +63,30 @@ pub fn import_strace(
     let mut text: Option<StraceText> = None;
     let mut scope = Some(scope);
     let mut sink: Option<EventSink> = Some(Box::new(&mut sink));
-    let mut lines = 0;
+    let (mut lines, mut cut, mut is_cut) = (0, 0, false);
     loop {
         line.clear();
         let length = input.by_ref().take(LONGEST).read_until(b'\n', &mut line)?;
         if length == 0 {
             break;
         }
-        let Some(parsed) = ParsedLine::of(line.trim_ascii_end()) else { continue };
-        if let (None, Some(scope), Some(sink)) = (&text, scope.take(), sink.take()) {
-            text = Some(StraceText::new(parsed.time.unwrap_or(0), scope, sink));
+        // Of a text whose writer was killed, or of a line that is too long, of which the rest follows.
+        let is_rest = std::mem::replace(&mut is_cut, line.last() != Some(&b'\n'));
+        cut += u64::from(is_cut && !is_rest);
+        if is_cut || is_rest {
+            continue;
         }
-        let Some(text) = &mut text else { continue };
-        text.line(&parsed)?;
+        let Some(parsed) = ParsedLine::of(line.trim_ascii_end()) else { continue };
         lines += 1;
-        if lines == MOST_FOREIGN && text.calls == 0 {
+        // The trace begins with the first line that has a time, or is a call without one.
+        let is_first = text.is_none() && (parsed.time.is_some() || parts(parsed.rest).is_some());
+        if is_first && let (Some(scope), Some(sink)) = (scope.take(), sink.take()) {
+            text = Some(StraceText::new(&parsed, scope, sink));
+        }
+        if let Some(text) = &mut text {
+            text.line(&parsed)?;
+        }
+        if lines == MOST_FOREIGN && text.as_ref().is_none_or(|text| text.calls == 0) {
             break;
         }
     }
@@ -79,14 +94,17 @@ pub fn import_strace(
         TraceError::new("it has no call as strace writes it", "record with `strace -f -ttt -T -y -o FILE COMMAND`")
     })?;
     let left_out = text.resolver.left_out().iter().map(|(why, n)| (*why, *n)).collect();
-    let (unfinished, unreadable) = (text.unfinished.len() as u64, text.resolver.unreadable());
-    Ok(ImportedTrace { unfinished, left_out, unreadable, ..text.found })
+    let begun = text.unfinished.values().filter(|(_, begin)| text.is_on_files(begin)).count() as u64;
+    let (unfinished, unreadable) = (text.found.unfinished + begun, text.resolver.unreadable());
+    Ok(ImportedTrace { unfinished, cut, left_out, unreadable, ..text.found })
 }
 
 /// A line: its thread, its time in nanoseconds, and the rest.
 struct ParsedLine<'l> {
     thread: u32,
     time: Option<u64>,
+    /// True if the time is that of a day, such as `12:00:01`.
+    is_of_day: bool,
     rest: &'l [u8],
 }
 
@@ -94,26 +112,32 @@ impl<'l> ParsedLine<'l> {
     /// `None` for an empty line.
     fn of(line: &'l [u8]) -> Option<Self> {
         let mut rest = line.trim_ascii_start();
-        let mut thread = 1;
+        let (mut thread, mut has_thread) = (1, false);
         if let Some(inner) = rest.strip_prefix(b"[pid") {
             let end = inner.iter().position(|c| *c == b']')?;
-            thread = number(inner[..end].trim_ascii())? as u32;
+            (thread, has_thread) = (number(inner[..end].trim_ascii())? as u32, true);
             rest = inner[end + 1..].trim_ascii_start();
         }
-        let mut time = None;
+        let (mut time, mut is_of_day) = (None, false);
         for _ in 0..2 {
             let end = rest.iter().position(|c| *c == b' ')?;
             let word = &rest[..end];
             if !word.iter().all(|c| c.is_ascii_digit() || matches!(c, b'.' | b':')) || word.is_empty() {
                 break;
             }
-            match seconds(word) {
+            is_of_day |= word.contains(&b':');
+            let whole = decimal(word).filter(|n| has_thread || *n > MOST_THREADS).and_then(|n| n.checked_mul(SECOND));
+            match seconds(word).or(whole) {
                 Some(found) => time = Some(found),
-                None => thread = u32::try_from(number(word)?).ok()?,
+                None => (thread, has_thread) = (u32::try_from(decimal(word)?).ok()?, true),
             }
             rest = rest[end..].trim_ascii_start();
         }
-        (!rest.is_empty()).then_some(Self { thread, time, rest })
+        // With `-r` beside `-t`: `(+     0.000120)`.
+        if rest.starts_with(b"(+ ") {
+            rest = rest[rest.iter().position(|c| *c == b')')? + 1..].trim_ascii_start();
+        }
+        (!rest.is_empty()).then_some(Self { thread, time, is_of_day, rest })
     }
 }
 
@@ -137,7 +161,9 @@ fn decimal(text: &[u8]) -> Option<u64> {
 }
 
 impl<'a> StraceText<'a> {
-    fn new(begin: u64, scope: TraceScope, sink: EventSink<'a>) -> Self {
+    fn new(first: &ParsedLine, scope: TraceScope, sink: EventSink<'a>) -> Self {
+        let begin = first.time.unwrap_or(0);
+        let is_relative = !first.is_of_day && begin < SECOND;
         let named = |(n, kind): (usize, &'static CallKind)| {
             matches!(kind.from, KindSource::Syscall(_)).then_some((kind.name.as_bytes(), KindId(n as u16)))
         };
@@ -147,7 +173,8 @@ impl<'a> StraceText<'a> {
             constants: Constants::new(),
             unfinished: HashMap::new(),
             processes: HashMap::new(),
-            now: begin,
+            is_relative,
+            now: if is_relative { 0 } else { begin },
             calls: 0,
             found: ImportedTrace::default(),
         }
@@ -158,7 +185,13 @@ impl<'a> StraceText<'a> {
             self.found.has_times = true;
             // Times of a day begin again at midnight.
             let is_next_day = time < DAY * SECOND && time + DAY / 2 * SECOND < self.now;
-            self.now = if is_next_day { time + self.now / (DAY * SECOND) * DAY * SECOND + DAY * SECOND } else { time };
+            self.now = if self.is_relative {
+                self.now.saturating_add(time)
+            } else if is_next_day {
+                time + self.now / (DAY * SECOND) * DAY * SECOND + DAY * SECOND
+            } else {
+                time
+            };
         }
         let (thread, now) = (line.thread, self.now);
         let rest = line.rest;
@@ -174,12 +207,29 @@ impl<'a> StraceText<'a> {
             return Ok(());
         }
         if let Some(resumed) = rest.strip_prefix(b"<... ") {
-            let Some((start, mut whole)) = self.unfinished.remove(&thread) else { return Ok(()) };
+            let Some((start, mut whole)) = self.unfinished.remove(&thread) else {
+                self.found.unfinished += u64::from(self.is_on_files(resumed));
+                return Ok(());
+            };
             let end = resumed.windows(8).position(|part| part == b"resumed>");
             whole.extend_from_slice(end.map_or(&[], |end| &resumed[end + 8..]));
             return self.call(thread, start, now, &whole);
         }
         self.call(thread, now, now, rest)
+    }
+
+    /// True if the text begins with the name of a call on files.
+    fn is_on_files(&self, text: &[u8]) -> bool {
+        let end = text.iter().position(|c| matches!(c, b'(' | b' ')).unwrap_or(text.len());
+        self.kind(&text[..end]).is_some()
+    }
+
+    /// The kind of a call. One that strace does not know has its number in hexadecimal.
+    fn kind(&self, name: &[u8]) -> Option<KindId> {
+        match name.strip_prefix(b"syscall_") {
+            Some(number_of) => KindId::of_syscall(i64::try_from(number(number_of)?).ok()?),
+            None => self.kinds.get(name).copied(),
+        }
     }
 
     fn call(&mut self, thread: u32, start: u64, seen: u64, text: &[u8]) -> io::Result<()> {
@@ -189,7 +239,11 @@ impl<'a> StraceText<'a> {
         };
         self.calls += 1;
         let (result, result_file, duration) = self.result(after);
-        let Some(result) = result else { return Ok(()) };
+        let Some(result) = result else {
+            // The thread was ended in it. A call that is restarted has an error behind the `?`.
+            self.found.unfinished += u64::from(after == b"?" && self.is_on_files(text));
+            return Ok(());
+        };
         let end = duration.map_or(seen, |duration| start.saturating_add(duration));
         let process = *self.processes.entry(thread).or_insert(thread);
         match name {
@@ -207,7 +261,7 @@ impl<'a> StraceText<'a> {
             }
             _ => {}
         }
-        let Some(kind) = self.kinds.get(name).copied() else { return Ok(()) };
+        let Some(kind) = self.kind(name) else { return Ok(()) };
         let mut raw = RawCall { start, end, thread, process, kind, result, ..RawCall::default() };
         let args = split(args);
         if let Some(cwd) = args.iter().find(|arg| arg.starts_with(b"AT_FDCWD<")).and_then(|arg| path_of(arg)) {
@@ -258,7 +312,7 @@ impl<'a> StraceText<'a> {
                 CallArg::Path | CallArg::Path2 => {
                     let dir = kind.dir_of(n).map(|at| args[at]);
                     let at = usize::from(*arg == CallArg::Path2);
-                    raw.names[at] = name_of(text, dir, raw.result);
+                    raw.names[at] = name_of(text, dir);
                     if at == 0 && raw.names[0].as_ref().is_some_and(Vec::is_empty) {
                         raw.files[0] = dir.and_then(file_of).map(facts);
                     }
@@ -324,9 +378,8 @@ fn path_of(text: &[u8]) -> Option<Vec<u8>> {
 
 /// The name in an argument, which may be relative to the directory in the argument before it. An empty one stands for that
 /// directory or file itself.
-fn name_of(text: &[u8], dir: Option<&[u8]>, result: i64) -> Option<Vec<u8>> {
-    // A call with a bad address did nothing.
-    let is_null = dir.is_some() && text == b"NULL" || result == -i64::from(libc::EFAULT);
+fn name_of(text: &[u8], dir: Option<&[u8]>) -> Option<Vec<u8>> {
+    let is_null = dir.is_some() && text == b"NULL";
     let name = text_of(text).or_else(|| is_null.then(Vec::new))?;
     let is_relative = !name.is_empty() && !name.starts_with(b"/");
     Some(match dir.filter(|_| is_relative).and_then(path_of) {
@@ -341,7 +394,7 @@ fn program(args: &[&[u8]]) -> Option<Vec<u8>> {
     if first.starts_with(b"\"") {
         return text_of(first);
     }
-    let name = name_of(second, Some(first), 0)?;
+    let name = name_of(second, Some(first))?;
     if name.is_empty() { path_of(first) } else { Some(name) }
 }
 
@@ -385,131 +438,5 @@ fn stat(text: &[u8], constants: &Constants) -> Option<StatFacts> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    fn lines(text: &str) -> (Vec<String>, ImportedTrace) {
-        let mut lines = Vec::new();
-        let found = import_strace(text.as_bytes(), TraceScope::default(), |event, paths| {
-            let TraceEvent::Call(call) = event else { return Ok(()) };
-            let mut line = format!("{}.{:03} {}", call.thread, call.start / 1_000_000, call.kind.get().name);
-            for path in [call.path, call.second_path].into_iter().flatten() {
-                line += &format!(" {}", String::from_utf8_lossy(&paths.path(path)));
-            }
-            line += &call.offset.map_or(String::new(), |offset| format!(" @{offset}"));
-            line += &call.wanted.map_or(String::new(), |wanted| format!(" {wanted}"));
-            line += &call.stat_size.map_or(String::new(), |size| format!(" of {size}"));
-            lines.push(format!("{line} = {}", call.result));
-            Ok(())
-        });
-        (lines, found.unwrap())
-    }
-
-    #[test]
-    fn calls_are_read_with_names_offsets_and_interruptions() {
-        let (found, imported) = lines(
-            r#"7 100.000000 execve("./p", ["./p"], 0x7ff /* 9 vars */) = 0 <0.000100>
-7 100.001000 openat(AT_FDCWD</w>, "a, "b"", O_RDWR|O_CREAT, 0644) = 3</w/a, "b"> <0.000020>
-7 100.002000 write(3</w/a, "b">, "x = y"..., 4096) = 4096 <0.000030>
-7 100.003000 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD) = 8 <0.000010>
-8 100.004000 pread64(3</w/a, "b">,  <unfinished ...>
-7 100.005000 newfstatat(3</w/a, "b">, "", {st_mode=S_IFREG|0644, st_size=4096, ...}, AT_EMPTY_PATH) = 0 <0.000010>
-8 100.006000 <... pread64 resumed>"x"..., 100, 50) = 100 <0.002000>
-7 100.007000 --- SIGCHLD {si_signo=SIGCHLD} ---
-7 100.008000 writev(3</w/a, "b">, [{iov_base="a", iov_len=1}, {iov_base="b", iov_len=2}], 2) = 3 <0.000010>
-7 100.009000 renameat2(AT_FDCWD</w>, "c", AT_FDCWD</w>, "d", RENAME_NOREPLACE) = -1 ENOENT (No such file or directory) <0.000010>
-7 100.010000 read(5<pipe:[77]>, "", 10) = 0 <0.000010>
-7 100.010500 chdir("sub") = 0 <0.000010>
-7 100.010600 stat("f", {st_mode=S_IFREG|0644, st_size=5, ...}) = 0 <0.000010>
-nonsense
-7 100.011000 stat("cut"..., 0x7ff) = -1 EACCES (Permission denied) <0.000010>
-8 100.012000 fsync(3</w/a, "b"> <unfinished ...>
-8 100.013000 +++ exited with 0 +++
-"#,
-        );
-        let expected = [
-            r#"7.001 openat /w/a, "b" = 3"#,
-            r#"7.002 write /w/a, "b" @0 4096 = 4096"#,
-            r#"7.005 fstat /w/a, "b" of 4096 = 0"#,
-            r#"8.004 pread64 /w/a, "b" @50 100 = 100"#,
-            r#"7.008 writev /w/a, "b" @4096 3 = 3"#,
-            "7.009 renameat2 /w/c /w/d = -2",
-            "7.010 chdir /w/sub = 0",
-            "7.010 stat /w/sub/f of 5 = 0",
-        ];
-        assert_eq!(found, expected);
-        assert_eq!((imported.unfinished, imported.unreadable, imported.has_times), (1, 1, true));
-        assert_eq!(imported.left_out, [("name not readable", 1), ("pipe", 1)]);
-    }
-
-    /// Lines as strace 6.1 writes them.
-    #[test]
-    fn a_call_without_a_name_is_on_the_file_of_its_descriptor() {
-        let (found, imported) = lines(
-            r#"7 100.000 utimensat(5</w/a>, NULL, [UTIME_NOW, UTIME_OMIT], 0) = 0 <0.000010>
-7 100.001 utimensat(AT_FDCWD</w>, "b", NULL, AT_SYMLINK_NOFOLLOW) = 0 <0.000010>
-7 100.002 statx(6</w/c>, "", AT_STATX_SYNC_AS_STAT|AT_EMPTY_PATH, STATX_ALL, {stx_mask=STATX_ALL|STATX_MNT_ID, stx_attributes=0, stx_mode=S_IFREG|0644, stx_size=9, ...}) = 0 <0.000010>
-7 100.003 statx(6</w/c>, NULL, AT_STATX_SYNC_AS_STAT|AT_EMPTY_PATH, STATX_ALL, {stx_mask=STATX_ALL, stx_mode=S_IFREG|0644, stx_size=9, ...}) = 0 <0.000010>
-7 100.004 newfstatat(9</w/d>, "", {st_mode=S_IFREG|0755, st_size=3, ...}, AT_EMPTY_PATH) = 0 <0.000010>
-7 100.005 newfstatat(AT_FDCWD</w>, NULL, {st_mode=S_IFDIR|0755, st_size=40, ...}, AT_EMPTY_PATH) = 0 <0.000010>
-7 100.006 fchownat(10</w/e>, "", 0, 0, AT_EMPTY_PATH) = 0 <0.000010>
-7 100.007 linkat(11</w/f>, "", AT_FDCWD</w>, "g", AT_EMPTY_PATH) = 0 <0.000010>
-7 100.008 futimesat(12</w/h>, NULL, NULL) = 0 <0.000010>
-7 100.009 utimensat(13</w/a \303\244 "q" \74x\76>(deleted), NULL, NULL, 0) = 0 <0.000010>
-7 100.010 newfstatat(14<pipe:[77]>, "", {st_mode=S_IFIFO|0600, st_size=0, ...}, AT_EMPTY_PATH) = 0 <0.000010>
-7 100.011 openat(AT_FDCWD</w/a \303\244>, "i", O_RDONLY) = 3</w/a \303\244/i> <0.000010>
-7 100.012 stat(NULL, 0x7ffd) = -1 EFAULT (Bad address) <0.000010>
-7 100.013 mkdirat(15</w/j>(deleted), "k", 0777) = -1 ENOENT (No such file or directory) <0.000010>
-"#,
-        );
-        let expected = [
-            "7.000 utimensat /w/a = 0",
-            "7.001 utimensat /w/b = 0",
-            "7.002 fstat /w/c of 9 = 0",
-            "7.003 fstat /w/c of 9 = 0",
-            "7.004 fstat /w/d of 3 = 0",
-            "7.005 newfstatat /w of 40 = 0",
-            "7.006 fchownat /w/e = 0",
-            "7.007 linkat /w/f /w/g = 0",
-            "7.008 futimesat /w/h = 0",
-            r#"7.009 utimensat /w/a ä "q" <x> = 0"#,
-            "7.011 openat /w/a ä/i = 3",
-            "7.012 stat /w/a ä = -14",
-            "7.013 mkdirat /w/j/k = -2",
-        ];
-        assert_eq!(found, expected);
-        assert_eq!((imported.unreadable, imported.left_out), (0, vec![("pipe", 1)]));
-    }
-
-    #[test]
-    fn the_program_of_an_exec_is_that_of_its_descriptor_if_it_has_no_name() {
-        let mut programs = Vec::new();
-        let text = r#"7 100.000 chdir("/w") = 0 <0.000010>
-7 100.001 execve("./p", ["./p"], 0x7ff /* 9 vars */) = 0 <0.000010>
-7 100.002 execveat(5</w/q>, "", ["q"], 0x7ff /* 0 vars */, AT_EMPTY_PATH) = 0 <0.000010>
-7 100.003 execveat(5</w/d>, "r", ["/x"], 0x7ff /* 0 vars */, 0) = 0 <0.000010>
-7 100.004 execveat(AT_FDCWD</w>, "s", ["/x"], 0x7ff /* 0 vars */, 0) = 0 <0.000010>
-"#;
-        let found = import_strace(text.as_bytes(), TraceScope::default(), |event, paths| {
-            if let TraceEvent::Exec { path: Some(path), .. } = event {
-                programs.push(String::from_utf8_lossy(&paths.path(*path)).into_owned());
-            }
-            Ok(())
-        });
-        assert!(found.is_ok());
-        assert_eq!(programs, ["/w/p", "/w/q", "/w/d/r", "/w/s"]);
-    }
-
-    #[test]
-    fn a_text_without_names_and_times_has_what_it_tells() {
-        let (found, imported) = lines(
-            "open(\"/w/x\", O_RDONLY) = 4\n[pid 12] 23:59:59.5 close(4) = 0\n[pid 12] 00:00:01 close(9) = -1 EBADF (Bad)\n",
-        );
-        assert_eq!(found[0], "1.000 open /w/x = 4");
-        assert!(imported.has_times && found.len() == 1, "{found:?}");
-        for text in ["", "hello\n", "int main(void)\n{\n}\n"] {
-            assert!(import_strace(text.as_bytes(), TraceScope::default(), |_, _| Ok(())).is_err(), "{text}");
-        }
-    }
-}
+#[path = "strace_tests.rs"]
+mod tests;

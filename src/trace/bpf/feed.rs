@@ -91,11 +91,9 @@ impl Feed {
     fn details(&mut self, record: KernelRecord<'_>, call: &mut RawCall) {
         let kind = call.kind.get();
         let pointed = record.pointed();
-        // A name that is a null pointer stands for the directory itself; one that can't be read is not there.
+        // A name that is a null pointer stands for the directory itself.
         let is_null = |arg| kind.arg(arg).is_some_and(|at| call.args[at] == 0);
-        let empty = |name: Option<&[u8]>, is_null: bool| {
-            name.map(<[u8]>::to_vec).or((is_null || call.result == i64::from(-libc::EFAULT)).then(Vec::new))
-        };
+        let empty = |name: Option<&[u8]>, is_null: bool| name.map(<[u8]>::to_vec).or(is_null.then(Vec::new));
         let [first, second] = record.names();
         call.names = [empty(first, is_null(CallArg::Path)), empty(second, is_null(CallArg::Path2))];
         if kind.arg(CallArg::Iov).is_some() {
