@@ -12,15 +12,15 @@ use crate::os::held_dir::HeldDir;
 use crate::os::signals::{self, BrokenOff};
 use crate::os::{handle, limits, proc, reading};
 use crate::trace::{
-    BpfRecorder, PathId, ProcView, Recorded, RecordingEnd, RecordingWish, TRACE_MARK, TraceComparison, TraceEnd,
-    TraceError, TraceEvent, TraceHeader, TraceReader, TraceResolver, TraceScope, TraceSummary, TraceWriter, TreeEntry,
-    call_line, calls_heading, import_strace, ptrace_cost, record_by_ptrace,
+    BpfRecorder, PartlyKnown, PathId, ProcView, Recorded, RecordingEnd, RecordingWish, TRACE_MARK, TraceComparison,
+    TraceEnd, TraceError, TraceEvent, TraceHeader, TraceReader, TraceResolver, TraceScope, TraceSummary, TraceWriter,
+    TreeEntry, call_line, calls_heading, import_strace, ptrace_cost, record_by_ptrace,
 };
 use crate::util::count::{count, fixed, grouped};
 use crate::util::{duration, printable, size};
 use crate::version::VERSION;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufReader, Write};
@@ -38,8 +38,8 @@ const OLDER: &str = ".1";
 const MOST_LOST: Duration = Duration::from_secs(1);
 /// The most names of the tree at the beginning.
 const MOST_NAMES: usize = 1 << 20;
-/// What `ptrace` can't see.
-const NOT_SEEN: [&str; 3] = ["page faults of mappings", "io_uring", "time between calls"];
+/// What `ptrace` and strace can't see.
+const NOT_SEEN: [&str; 2] = ["io_uring", "time between calls"];
 
 /// Records a command or a process. Returns the exit status of the command.
 pub(super) fn record(args: &RecordArgs) -> Result<u8, Failure> {
@@ -82,9 +82,12 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
         None => Recorded::Command(args.command.clone()),
     };
     let mut bpf = by_bpf(args, &what).inspect_err(|_| remove())?;
-    let (way, cost) = match &mut bpf {
-        Some(bpf) => ("ebpf", bpf.cost()),
-        None => ("ptrace", ptrace_cost()),
+    let (way, cost, most_cost) = match &mut bpf {
+        Some(bpf) => ("ebpf", bpf.cost(), None),
+        None => {
+            let [least, most] = ptrace_cost().map_or([None, None], |ends| ends.map(Some));
+            ("ptrace", least, most)
+        }
     };
     let writer = TraceWriter::new(Box::new(file), header(args, way, &scope));
     let mut writer = writer.map_err(can_not).inspect_err(|_| remove())?;
@@ -105,20 +108,15 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
             *broken.borrow_mut() = Some(error);
         }
     };
-    let unmodelled = RefCell::new(Counts::new());
+    let partly_known = RefCell::new(PartlyKnown::default());
     let begin = Instant::now();
     let mut resolver = TraceResolver::new(
         crate::os::clock::monotonic_ns(),
         scope,
         Box::new(ProcView),
         Box::new(|event, paths| {
-            if let TraceEvent::Call(call) = event
-                && call.kind.get().is_unmodelled()
-            {
-                let mut all = unmodelled.borrow_mut();
-                let (calls, bytes) = all.entry(call.kind.get().name).or_default();
-                *calls += 1;
-                *bytes += call.bytes().or(call.wanted).unwrap_or(0);
+            if let TraceEvent::Call(call) = event {
+                partly_known.borrow_mut().add(call);
             }
             write(&|writer| writer.event(event, paths));
             Ok(())
@@ -157,17 +155,20 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
     let left_out = resolver.left_out().iter().map(|(why, n)| (*why, *n)).chain([("socket, pipe or device", others)]);
     let left_out = counted(left_out);
     drop(resolver);
-    let unmodelled = unmodelled.into_inner();
+    let partly_known = partly_known.into_inner();
     let not_seen = match &bpf {
         Some(bpf) => bpf.not_seen().iter().map(|what| (*what).to_owned()).collect(),
-        None => not_seen(unmodelled.get("mmap").map_or(0, |(calls, _)| *calls), recorded.requests),
+        None => not_seen("page faults and ends of mappings", partly_known.mappings(), recorded.requests),
     };
+    let setuid = if args.hash_names { BTreeSet::new() } else { recorded.setuid.clone() };
     let end = TraceEnd {
         duration: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
         lost: counted(lost),
         not_seen,
         left_out,
         cost_ns: cost,
+        most_cost_ns: most_cost,
+        setuid,
         ended: if signals::received().is_some() { "interrupted" } else { "ended" }.to_owned(),
         status: recorded.status,
         ..TraceEnd::default()
@@ -182,22 +183,20 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
         Failure::failed(format!("{}: the recording ended: {error}", path.display()), help)
     })?;
     if !args.check_overhead {
-        report(path, args.max_size.is_some(), &end, &recorded, &unmodelled, took.as_secs_f64());
+        let partly_known = partly_known.text(bpf.is_some());
+        report(path, args.max_size.is_some(), &end, &recorded, partly_known);
     }
     Ok((recorded.status.unwrap_or(0), recorded.took.unwrap_or(took).as_secs_f64()))
 }
 
-/// Calls by their names: how many, and their bytes.
-type Counts = BTreeMap<&'static str, (u64, u64)>;
-
-/// What `ptrace` can't see, with how much of it there is.
-fn not_seen(mappings: u64, requests: u64) -> Vec<String> {
+/// What `ptrace` and strace can't see, with how much of it there is.
+fn not_seen(of_mappings: &str, mappings: u64, requests: u64) -> Vec<String> {
     let counted = |what: &str, n: u64, one: &str| match n {
         0 => what.to_owned(),
         n => format!("{what} ({})", count(n, one)),
     };
-    let [faults, ring, times] = NOT_SEEN;
-    vec![counted(faults, mappings, "mapping"), counted(ring, requests, "request"), times.to_owned()]
+    let [ring, times] = NOT_SEEN;
+    vec![counted(of_mappings, mappings, "mapping"), counted(ring, requests, "request"), times.to_owned()]
 }
 
 /// The recorder in the kernel, unless `ptrace` is wanted, or is all that is allowed.
@@ -310,10 +309,21 @@ fn tree(under: &[PathBuf], resolver: &mut TraceResolver) -> Vec<TreeEntry> {
     found
 }
 
+fn list(all: &BTreeMap<String, u64>) -> String {
+    all.iter().map(|(why, n)| format!("{} {why}", grouped(*n))).collect::<Vec<_>>().join(", ")
+}
+
+fn report_lost(end: &TraceEnd) {
+    match end.lost.is_empty() {
+        true => notice("lost: 0"),
+        false => notice(&format!("lost: {}; the trace is incomplete", list(&end.lost))),
+    }
+}
+
 /// What was recorded, and what was not, on standard error: standard output is the command's.
-fn report(path: &Path, in_parts: bool, end: &TraceEnd, recorded: &RecordingEnd, unmodelled: &Counts, seconds: f64) {
+fn report(path: &Path, in_parts: bool, end: &TraceEnd, recorded: &RecordingEnd, partly_known: Option<String>) {
     let length = std::fs::metadata(path).map_or(0, |meta| meta.len());
-    let what = format!("recorded {} in {}", count(end.calls, "call"), duration::span(seconds));
+    let what = format!("recorded {} in {}", count(end.calls, "call"), duration::span(end.duration as f64 / 1e9));
     let trace = path.display();
     if in_parts && path.with_file_name(older(path.file_name().unwrap_or_default())).exists() {
         notice(&format!("{what}; the last of them are in {trace}{OLDER} and {trace}"));
@@ -321,34 +331,18 @@ fn report(path: &Path, in_parts: bool, end: &TraceEnd, recorded: &RecordingEnd, 
         let per_call = if end.calls > 0 { fixed(length as f64 / end.calls as f64, 1) } else { "-".to_owned() };
         notice(&format!("{what}: {trace}, {}, {per_call} bytes a call", size::format(length)));
     }
-    let list = |all: &BTreeMap<String, u64>| {
-        all.iter().map(|(why, n)| format!("{} {why}", grouped(*n))).collect::<Vec<_>>().join(", ")
-    };
-    match end.lost.is_empty() {
-        true => notice("lost: 0"),
-        false => notice(&format!("lost: {}; the trace is incomplete", list(&end.lost))),
-    }
+    report_lost(end);
     if !end.left_out.is_empty() {
         notice(&format!("left out: {}", list(&end.left_out)));
     }
     if !end.not_seen.is_empty() {
         notice(&format!("not seen: {}", end.not_seen.join(", ")));
     }
-    if !unmodelled.is_empty() {
-        let one = |(name, (calls, bytes)): (&&str, &(u64, u64))| match bytes {
-            0 => format!("{} {name}", grouped(*calls)),
-            bytes => format!("{} {name} ({})", grouped(*calls), size::format(*bytes)),
-        };
-        notice(&format!("known in part: {}", unmodelled.iter().map(one).collect::<Vec<_>>().join(", ")));
+    if let Some(partly_known) = partly_known {
+        notice(&format!("known in part: {partly_known}"));
     }
-    if let Some(cost) = end.cost_ns {
-        let seen = end.calls + end.left_out.values().sum::<u64>();
-        let share = seen as f64 * cost / 1e9 / seconds.max(1e-9) * 100.0;
-        notice(&format!(
-            "cost: about {} a call here, {} % of the run",
-            duration::latency(cost),
-            fixed(share.min(100.0), 0)
-        ));
+    if let Some(cost) = end.cost() {
+        notice(&format!("cost: {cost}"));
     }
     if end.dropped_parts > 0 {
         notice(&format!("{} dropped for `--max-size`", count(end.dropped_parts, "older part")));
@@ -433,7 +427,13 @@ fn import(file: &Path, output: Option<&Path>, under: &[PathBuf]) -> Result<u8, F
     };
     let mut writer =
         TraceWriter::new(Box::new(dir.create_private(&name).map_err(can_not)?), header).map_err(can_not)?;
-    let found = import_strace(BufReader::new(input), scope, |event, paths| writer.event(event, paths));
+    let mut partly_known = PartlyKnown::default();
+    let found = import_strace(BufReader::new(input), scope, |event, paths| {
+        if let TraceEvent::Call(call) = event {
+            partly_known.add(call);
+        }
+        writer.event(event, paths)
+    });
     let found = found.map_err(|error| {
         let _ = dir.remove_file(&name);
         Failure::wrong(format!("{}: {}", file.display(), error.message), error.help)
@@ -443,17 +443,20 @@ fn import(file: &Path, output: Option<&Path>, under: &[PathBuf]) -> Result<u8, F
         ("call without its end or beginning", found.unfinished),
         ("line that is cut off", found.cut),
     ];
-    let mut not_seen = NOT_SEEN.to_vec();
-    not_seen.extend((!found.has_times).then_some("times"));
+    let mut not_seen = not_seen("page faults of mappings", partly_known.mappings(), 0);
+    not_seen.extend((!found.has_times).then(|| "times".to_owned()));
     let end = TraceEnd {
         lost: counted(lost),
-        not_seen: not_seen.into_iter().map(str::to_owned).collect(),
+        not_seen,
         left_out: counted(found.left_out),
         ended: "imported".to_owned(),
         ..TraceEnd::default()
     };
     let end = writer.finish(end).map_err(can_not)?;
     notice(&format!("imported {}: {}", count(end.calls, "call"), path.display()));
+    if !end.lost.is_empty() {
+        report_lost(&end);
+    }
     if end.calls == 0 {
         notice("note: none of its calls is on a file in the directories: `--under` takes a path as the text has it");
     }

@@ -5,7 +5,7 @@ use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Read, Write};
 
@@ -114,9 +114,14 @@ pub struct TraceEnd {
     /// Calls on other files, by why.
     #[serde(default)]
     pub left_out: BTreeMap<String, u64>,
-    /// What a recorded call costs here, in nanoseconds.
+    /// What a recorded call costs here, in nanoseconds: the least of a range, if it is one.
     #[serde(default)]
     pub cost_ns: Option<f64>,
+    #[serde(default)]
+    pub most_cost_ns: Option<f64>,
+    /// Programs that ran without the rights of their owner, because of the recorder.
+    #[serde(default)]
+    pub setuid: BTreeSet<String>,
     /// Why it ended.
     #[serde(default)]
     pub ended: String,

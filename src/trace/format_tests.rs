@@ -281,3 +281,20 @@ fn hidden_names_keep_the_tree_and_nothing_else() {
     let known: BTreeSet<PathId> = events.iter().filter_map(first).collect();
     assert_eq!(texts.iter().collect::<BTreeSet<_>>().len(), known.len());
 }
+
+#[test]
+fn the_cost_is_no_share_of_a_run_where_it_would_be_all_of_it() {
+    let left_out = BTreeMap::from([("socket".to_owned(), 500)]);
+    let end = TraceEnd { duration: 1_000_000_000, calls: 1500, left_out, ..TraceEnd::default() };
+    let cost = |cost_ns, most_cost_ns| TraceEnd { cost_ns, most_cost_ns, ..end.clone() }.cost();
+    assert_eq!(cost(None, None), None);
+    assert_eq!(cost(Some(1000.0), None).as_deref(), Some("about 1.00 µs a call here, 0.2 % of the run at most"));
+    let unknown = "`--check-overhead` tells what that is of a run";
+    assert_eq!(cost(Some(1e6), None), Some(format!("about 1.00 ms a call here, {unknown}")));
+    let range = "15.0 µs to 500 µs a call here, 3.0 % of the run at least";
+    assert_eq!(cost(Some(15e3), Some(500e3)).as_deref(), Some(range));
+    assert_eq!(cost(Some(1e6), Some(2e6)), Some(format!("1.00 ms to 2.00 ms a call here, {unknown}")));
+    // As it was before there was a range.
+    let old: TraceEnd = serde_json::from_str(r#"{"duration": 5, "calls": 2, "cost_ns": 7.0}"#).unwrap();
+    assert_eq!((old.most_cost_ns, old.setuid.len()), (None, 0));
+}

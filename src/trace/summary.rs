@@ -3,6 +3,7 @@
 use super::call::{TraceEvent, TracedCall};
 use super::format::{TraceEnd, TraceError, TraceHeader};
 use super::kind::CallClass;
+use super::partly_known::PartlyKnown;
 use super::paths::PathId;
 use super::reader::TraceReader;
 use super::spread::Spread;
@@ -66,6 +67,7 @@ pub struct TraceSummary {
     pub paths: u64,
     /// The files that are used most, by their paths; one that ends with `/` is all below a directory.
     pub files: Vec<(String, FileFigures)>,
+    pub partly_known: PartlyKnown,
     /// From the first event to the end of the last, in nanoseconds.
     pub span: u64,
     pub waits: u64,
@@ -106,6 +108,7 @@ impl TraceSummary {
     }
 
     pub(crate) fn add(&mut self, call: &TracedCall) {
+        self.partly_known.add(call);
         let class = call.kind.get().class;
         let figures = self.classes.entry(class).or_default();
         figures.calls += 1;
@@ -152,6 +155,11 @@ impl TraceSummary {
     /// The recorder as people call it.
     pub fn recorder(&self) -> &str {
         if self.header.recorder == "ebpf" { "eBPF" } else { &self.header.recorder }
+    }
+
+    /// The calls that are known in part, in words.
+    pub fn known_in_part(&self) -> Option<String> {
+        self.partly_known.text(self.header.recorder == "ebpf")
     }
 
     pub fn seconds(&self) -> f64 {

@@ -2,6 +2,7 @@
 
 use super::format::TraceEnd;
 use super::kind::{CALL_CLASSES, CallClass};
+use super::partly_known::PartlyKnown;
 use super::spread::Spread;
 use super::summary::{ClassFigures, TraceSummary};
 use serde::Serialize;
@@ -35,6 +36,23 @@ pub(crate) fn per_cent(share: f64) -> String {
 /// A quantile of sizes, exact if it is.
 pub(crate) fn quantile_size(sizes: &Spread, share: f64) -> String {
     known(sizes.quantile(share), if sizes.is_rounded() { size::format } else { size::exact })
+}
+
+impl TraceEnd {
+    /// What recording cost, in words. Of a range the least is sure. Without one, threads may pay at the same time, so that the
+    /// share of the run is the most it can be.
+    pub fn cost(&self) -> Option<String> {
+        let calls = self.calls.saturating_add(self.left_out.values().fold(0, |sum, n| sum.saturating_add(*n)));
+        let least = self.cost_ns?;
+        let (cost, bound) = match self.most_cost_ns {
+            None => (format!("about {}", duration::latency(least)), "most"),
+            Some(most) => (format!("{} to {}", duration::latency(least), duration::latency(most)), "least"),
+        };
+        let share = Some(calls as f64 * least / self.duration as f64).filter(|share| *share < 1.0);
+        let share = share.map(|share| format!("{} of the run at {bound}", per_cent(share)));
+        let share = share.unwrap_or_else(|| "`--check-overhead` tells what that is of a run".to_owned());
+        Some(format!("{cost} a call here, {share}"))
+    }
 }
 
 impl TraceSummary {
@@ -87,6 +105,16 @@ impl TraceSummary {
         }
         if let Some(end) = self.end.as_ref().filter(|end| !end.not_seen.is_empty()) {
             fact("not seen", end.not_seen.join(", "));
+        }
+        if let Some(partly_known) = self.known_in_part() {
+            fact("known in part", partly_known);
+        }
+        if let Some(end) = self.end.as_ref().filter(|end| !end.setuid.is_empty()) {
+            let programs: Vec<&str> = end.setuid.iter().map(String::as_str).collect();
+            fact("setuid", format!("{}, without the rights of the owner", programs.join(", ")));
+        }
+        if let Some(cost) = self.end.as_ref().and_then(TraceEnd::cost) {
+            fact("cost", cost);
         }
         facts
     }
@@ -202,6 +230,7 @@ impl TraceSummary {
             hashes_names: self.header.hashes_names,
             is_complete: self.is_complete(),
             cut_short: self.cut_short,
+            known_in_part: &self.partly_known,
             waits: self.waits,
             waited_seconds: self.waited as f64 / 1e9,
             runnable_seconds: self.between.map(|(runnable, _)| runnable as f64 / 1e9),
@@ -229,6 +258,7 @@ pub struct TraceDocument<'a> {
     hashes_names: bool,
     is_complete: bool,
     cut_short: Option<u64>,
+    known_in_part: &'a PartlyKnown,
     waits: u64,
     waited_seconds: f64,
     runnable_seconds: Option<f64>,

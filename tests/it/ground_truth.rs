@@ -41,7 +41,7 @@ fn ptrace_records_each_call_once_and_counts_the_mapped_ones_and_those_of_io_urin
     };
     differ_nowhere(&without(&all), &seen);
     let end = &shown(&truth.path("t.wtrace"))["end"];
-    let faults = "page faults of mappings (1 mapping)";
+    let faults = "page faults and ends of mappings (1 mapping)";
     assert_eq!(
         end["not_seen"],
         json!([faults, format!("io_uring ({} requests)", grouped(requests as u64)), "time between calls"])

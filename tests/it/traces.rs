@@ -121,6 +121,26 @@ fn times_of_different_recorders_are_not_compared() {
 }
 
 #[test]
+fn what_is_known_in_part_and_what_recording_cost_is_told_by_the_trace() {
+    let dir = TempDir::new_in(scratch()).unwrap();
+    let copies = "7 100.011 sendfile(4</db/b>, 3</db/a>, NULL, 10) = 10 <0.000010>\n\
+                  7 100.012 mmap(NULL, 4096, PROT_READ, MAP_SHARED, 3</db/a>, 0) = 0x7f0000 <0.000010>\n";
+    let imported = read(&["trace", "show"], &[&imported(dir.path(), "a", &(transactions(1) + copies))]);
+    let words = imported.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in ["not seen page faults of mappings (1 mapping), io_uring, ", "known in part 1 sendfile (10 B) "] {
+        assert!(words.contains(said), "{said}: {imported}");
+    }
+    assert!(!words.contains(" cost "), "{imported}");
+    let recorded =
+        Wml::below(&disk()).args(["record", "--by", "ptrace", "-o", "t.wtrace", "--", "touch", "file"]).run();
+    let shown = read(&["trace", "show"], &[&recorded.dir().join("t.wtrace")]);
+    let said = recorded.stderr.lines().find_map(|line| line.strip_prefix("cost: ")).unwrap();
+    assert!(said.contains(" to ") && said.contains(" a call here, "), "{said}");
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&format!("cost {said}")), "{said}: {shown}");
+}
+
+#[test]
 fn hidden_names_an_unusual_end_and_a_missing_one_are_told() {
     let recorded = Wml::below(&disk())
         .args(["record", "--by", "ptrace", "--hash-names", "-o", "t.wtrace", "--", "sh", "-c", "echo > file; exit 3"])
