@@ -14,6 +14,7 @@ use crate::analysis::{
 };
 use crate::import::{Metric, Observation};
 use crate::util::timestamp;
+use indexmap::IndexSet;
 use std::collections::BTreeSet;
 
 /// The default tolerance: a relative change of at most 3 % does not matter.
@@ -312,7 +313,7 @@ fn doubt(ratio: Estimate, lacks_floor: bool, has_equal_values: bool) -> Option<I
 /// runs of which nothing of this is known.
 pub fn measured(runs: &[&Observation]) -> String {
     let distinct = |of: &dyn Fn(&Observation) -> Option<String>| {
-        let all: BTreeSet<String> = runs.iter().filter_map(|run| of(run)).filter(|text| !text.is_empty()).collect();
+        let all: IndexSet<String> = runs.iter().filter_map(|run| of(run)).filter(|text| !text.is_empty()).collect();
         let shown: Vec<String> = all.iter().take(3).cloned().collect();
         shown.join(" and ") + if all.len() > 3 { " and others" } else { "" }
     };

@@ -2,6 +2,7 @@
 
 use crate::import::{FEATURES, Observation};
 use crate::util::timestamp;
+use indexmap::{IndexMap, IndexSet};
 use std::collections::BTreeSet;
 
 /// The most values of a condition that are shown.
@@ -9,48 +10,127 @@ const SHOWN: usize = 3;
 
 /// Returns the lines; empty if nothing is known of any run.
 pub fn lines(sides: &[&[Observation]]) -> Vec<String> {
-    let runs = || sides.iter().flat_map(|runs| runs.iter());
-    if runs().all(|run| run.conditions.is_empty()) {
-        return Vec::new();
-    }
-    let values = |name: &str, shorten: fn(&str) -> &str| {
-        let values = runs().filter_map(|run| run.conditions.get(name)).map(|value| shorten(value));
-        let values: BTreeSet<&str> = values.filter(|value| !value.is_empty()).collect();
-        let further = if values.len() > SHOWN { " and others" } else { "" };
-        let shown: Vec<&str> = values.iter().take(SHOWN).copied().collect();
-        (!values.is_empty()).then(|| shown.join(" and ") + further)
-    };
-    let whole = |name: &str| values(name, |value| value);
-    let with = |name: &str, before: &str, after: &str| whole(name).map(|value| format!("{before}{value}{after}"));
-    let kernel = values("kernel", |value| value.split(' ').next().unwrap_or_default());
-    let machine =
-        [kernel.map(|kernel| format!("Linux {kernel}")), whole("processor"), with("memory", "", " of memory")];
-    let mut lines = vec![machine.into_iter().flatten().collect::<Vec<_>>().join("; ")];
-    for n in 1..=SHOWN {
-        let number = if n == 1 { String::new() } else { format!(" {n}") };
-        let named = |name: &str| format!("{name}{number}");
-        let Some(kinds) = whole(&named("file system")) else { break };
-        let device = with(&named("device"), " on ", "").unwrap_or_default();
-        let options = with(&named("mount options"), ", mounted ", "").unwrap_or_default();
-        lines.push(format!("{kinds}{device}{options}"));
-        for kind in kinds.split(" and ") {
-            let features = whole(&named(&format!("{kind}{FEATURES}")));
-            // Lists that differ are among the differences.
-            let features = features.filter(|text| !text.contains(" and "));
-            lines.extend(features.map(|features| format!("{kind} features: {features}")));
+    ConditionLines::of(sides).map_or_else(Vec::new, |of| {
+        of.machines.into_iter().chain(of.file_systems).chain([of.runs]).filter(|line| !line.is_empty()).collect()
+    })
+}
+
+/// The lines by what they are about. What belongs together, such as a file system and its mount options, is in one line,
+/// and the lines are in the order of the runs.
+pub(super) struct ConditionLines {
+    pub(super) machines: Vec<String>,
+    pub(super) file_systems: Vec<String>,
+    /// The workloads, versions and days.
+    runs: String,
+}
+
+impl ConditionLines {
+    /// `None` if nothing is known of any run.
+    pub(super) fn of(sides: &[&[Observation]]) -> Option<Self> {
+        let runs = || sides.iter().flat_map(|runs| runs.iter());
+        if runs().all(|run| run.conditions.is_empty()) {
+            return None;
         }
+        let known = |run: &Observation, name: &str| run.conditions.get(name).cloned().unwrap_or_default();
+        let whole = |name: &str| joined(runs().map(|run| known(run, name)));
+        let with = |name: &str, before: &str, after: &str| around(before, &whole(name), after);
+        let machine = |run: &Observation| {
+            let kernel = known(run, "kernel").split(' ').next().unwrap_or_default().to_owned();
+            let memory = around("", &known(run, "memory"), " of memory");
+            in_one_line([around("Linux ", &kernel, ""), known(run, "processor"), memory])
+        };
+        let machines = several(runs().map(machine).collect());
+        // The devices of each file system with its options, in the order of the runs.
+        let mut found: IndexMap<(String, String), IndexSet<String>> = IndexMap::new();
+        for (run, n) in runs().flat_map(|run| (1..=SHOWN).map(move |n| (run, n))) {
+            let named = |name: &str| known(run, &if n == 1 { name.to_owned() } else { format!("{name} {n}") });
+            let kind = named("file system");
+            if !kind.is_empty() {
+                found.entry((kind, named("mount options"))).or_default().insert(named("device"));
+            }
+        }
+        let line = |((kind, options), devices): (&(String, String), &IndexSet<String>)| {
+            let devices = around(" on ", &joined(devices.iter().cloned()), "");
+            format!("{kind}{devices}{}", around(", mounted ", options, ""))
+        };
+        let mut file_systems = several(found.iter().map(line).collect());
+        let kinds: IndexSet<&String> = found.keys().map(|(kind, _)| kind).collect();
+        for kind in kinds {
+            for n in 1..=SHOWN {
+                let number = if n == 1 { String::new() } else { format!(" {n}") };
+                let features = whole(&format!("{kind}{FEATURES}{number}"));
+                // Lists that differ are among the differences.
+                let line = format!("{kind} features: {features}");
+                file_systems.extend((!features.is_empty() && !features.contains(" and ")).then_some(line));
+            }
+        }
+        let days: BTreeSet<String> = runs().filter_map(|run| timestamp::day(run.started?)).collect();
+        let days = match (days.first(), days.last()) {
+            (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
+            (first, _) => first.cloned().unwrap_or_default(),
+        };
+        let workloads = joined(runs().map(|run| run.workload.clone()));
+        let length = Some(with("run time", "", " a run")).filter(|text| !text.contains("none")).unwrap_or_default();
+        let runs = in_one_line([workloads, length, with("script", "script ", ""), whole("tool"), days]);
+        Some(Self { machines, file_systems, runs })
     }
-    let days: BTreeSet<String> = runs().filter_map(|run| timestamp::day(run.started?)).collect();
-    let days = match (days.first(), days.last()) {
-        (Some(first), Some(last)) if first != last => Some(format!("{first} to {last}")),
-        (first, _) => first.cloned(),
-    };
-    let workloads: BTreeSet<&str> = runs().map(|run| run.workload.as_str()).filter(|name| !name.is_empty()).collect();
-    let workloads: Vec<&str> = workloads.into_iter().take(SHOWN).collect();
-    let workloads = (!workloads.is_empty()).then(|| workloads.join(" and "));
-    let length = with("run time", "", " a run").filter(|text| !text.contains("none"));
-    let made = [workloads, length, with("script", "script ", ""), whole("tool"), days];
-    lines.push(made.into_iter().flatten().collect::<Vec<_>>().join("; "));
-    lines.retain(|line| !line.is_empty());
-    lines
+}
+
+/// A text with these around it, or nothing for none.
+fn around(before: &str, text: &str, after: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("{before}{text}{after}") }
+}
+
+/// These parts in one line, without those that are unknown.
+fn in_one_line<const N: usize>(parts: [String; N]) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// The different values of a condition, in their order.
+fn joined(values: impl Iterator<Item = String>) -> String {
+    let values: IndexSet<String> = values.filter(|value| !value.is_empty()).collect();
+    let further = if values.len() > SHOWN { " and others" } else { "" };
+    values.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(" and ") + further
+}
+
+/// The first of these lines, and how many more there are.
+fn several(lines: IndexSet<String>) -> Vec<String> {
+    let more = lines.len().saturating_sub(SHOWN);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    lines.into_iter().take(SHOWN).chain(more).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(of: &[(&str, &str)]) -> Observation {
+        let conditions = of.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Observation { conditions, ..Observation::default() }
+    }
+
+    /// The names and the options of two file systems were each in alphabetical order.
+    #[test]
+    fn what_belongs_together_is_in_one_line() {
+        let on = |kind, device, options| run(&[("file system", kind), ("device", device), ("mount options", options)]);
+        let sides = [
+            vec![on("btrfs", "/dev/loop1", "rw,relatime,ssd"), on("btrfs", "/dev/loop2", "rw,relatime,ssd")],
+            vec![on("ext4", "/dev/loop0", "rw,discard"), on("ext4", "/dev/loop0", "ro")],
+        ];
+        assert_eq!(
+            lines(&[&sides[0], &sides[1]]),
+            [
+                "btrfs on /dev/loop1 and /dev/loop2, mounted rw,relatime,ssd",
+                "ext4 on /dev/loop0, mounted rw,discard",
+                "ext4 on /dev/loop0, mounted ro"
+            ]
+        );
+        assert_eq!(lines(&[&sides[1], &sides[0]])[2], "btrfs on /dev/loop1 and /dev/loop2, mounted rw,relatime,ssd");
+        let on = |kernel, processor| run(&[("kernel", kernel), ("processor", processor), ("memory", "8 GiB")]);
+        let machines = [on("6.2 #1", "8 × A"), on("6.1 #1", "8 × B"), on("6.2 #1", "8 × A")];
+        assert_eq!(lines(&[&machines]), ["Linux 6.2; 8 × A; 8 GiB of memory", "Linux 6.1; 8 × B; 8 GiB of memory"]);
+        let many: Vec<Observation> = ["a", "b", "c", "d", "e"].iter().map(|name| on(name, "8 × A")).collect();
+        assert_eq!(lines(&[&many])[3], "and 2 more");
+        assert_eq!((lines(&[&[run(&[])]]), lines(&[])), (Vec::<String>::new(), Vec::new()));
+    }
 }

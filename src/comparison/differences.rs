@@ -4,6 +4,7 @@ use crate::import::{
     DEVICE_IDENTITY, FEATURES, KERNEL_COMMAND_LINE, LOADED_SCRIPTS, LOOP_DIRECT, Observation, PREALLOCATED, shortened,
 };
 use crate::util::size;
+use indexmap::IndexSet;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -168,10 +169,11 @@ pub(super) fn annotations(a: &[Observation], b: &[Observation]) -> BTreeMap<Stri
 /// conditions.
 pub fn differences(a: &[Observation], b: &[Observation]) -> Vec<Difference> {
     let names: BTreeSet<&str> = a.iter().chain(b).flat_map(|run| run.conditions.keys()).map(String::as_str).collect();
-    let values = |runs: &[Observation], name: &str| -> BTreeSet<String> {
+    // In the order of the runs, so that values that belong together have the same place.
+    let values = |runs: &[Observation], name: &str| -> IndexSet<String> {
         runs.iter().filter_map(|run| run.conditions.get(name).cloned()).collect()
     };
-    let joined = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(SEVERAL);
+    let joined = |values: IndexSet<String>| values.into_iter().collect::<Vec<_>>().join(SEVERAL);
     let known = |runs: &[Observation]| runs.iter().any(|run| !run.conditions.is_empty());
     if !known(a) || !known(b) {
         return Vec::new();

@@ -1,7 +1,7 @@
 //! What SFS asks of a measurement, and what its disclosure sheet tells, for a load curve by its method. No figure of this
 //! program is a result of SPEC.
 
-use super::conditions;
+use super::conditions::ConditionLines;
 use crate::import::{Observation, REQUESTS};
 use crate::util::count::{count, fixed, grouped, measured};
 use crate::util::size;
@@ -104,10 +104,10 @@ impl SfsSheet {
         let files = range(&values("files"), |files| grouped(files as u64));
         let bytes = range(&values("files.bytes"), |bytes| size::format(bytes as u64));
         tell("file set", format!("{files} files, {bytes}"), None);
-        let lines = conditions::lines(runs);
-        lines.first().into_iter().for_each(|line| tell("server", line.clone(), None));
-        let inner = lines.get(1..lines.len().saturating_sub(1)).unwrap_or_default();
-        inner.iter().for_each(|line| tell("file system", line.clone(), None));
+        if let Some(lines) = ConditionLines::of(runs) {
+            lines.machines.into_iter().for_each(|line| tell("server", line, None));
+            lines.file_systems.into_iter().for_each(|line| tell("file system", line, None));
+        }
         sheet
     }
 }

@@ -9,6 +9,7 @@ use crate::experiment::{ExperimentDocument, RecordedExperiment, RecordedRun, Run
 use crate::import::{Metric, record_name};
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, answer_length};
 use crate::util::count::count;
+use indexmap::IndexSet;
 use std::collections::BTreeSet;
 
 /// The largest number of flowops in the table of flowops.
@@ -230,17 +231,18 @@ const MAX_ARMS: usize = 8;
 
 /// Returns the values of a condition: one for all runs, one for each arm, or all values.
 fn condition_values(recorded: &RecordedExperiment, name: &str) -> String {
-    let of = |arm: Option<usize>| -> BTreeSet<&str> {
+    // In the order of the runs, so that values that belong together have the same place in all rows.
+    let of = |arm: Option<usize>| -> IndexSet<&str> {
         let runs = recorded.runs.iter().filter(|run| arm.is_none_or(|arm| arm == run.arm));
         runs.filter_map(|run| run.observation.conditions.get(name).map(String::as_str)).collect()
     };
     let all = of(None);
     let arms = recorded.experiment.arms.len();
-    let of_arms: Vec<BTreeSet<&str>> = (0..arms).map(|arm| of(Some(arm))).collect();
+    let of_arms: Vec<IndexSet<&str>> = (0..arms).map(|arm| of(Some(arm))).collect();
     if all.len() < 2 || arms > MAX_ARMS || of_arms.iter().any(|values| values.len() > 1) {
         return all.into_iter().collect::<Vec<_>>().join(" | ");
     }
-    let value = |(arm, values): (usize, &BTreeSet<&str>)| {
+    let value = |(arm, values): (usize, &IndexSet<&str>)| {
         Some(format!("{}: {}", recorded.experiment.arm_title(arm), values.first()?))
     };
     of_arms.iter().enumerate().filter_map(value).collect::<Vec<_>>().join(" | ")
