@@ -54,16 +54,16 @@ pub(super) fn record(args: &RecordArgs) -> Result<u8, Failure> {
     Ok(u8::try_from(status).unwrap_or(1))
 }
 
-/// The file of a trace. If the overhead alone is wanted, it has no name any more, and goes with its descriptor.
+/// The file of a trace. If the overhead alone is wanted, it has no name, and goes with its descriptor.
 pub(super) fn create(args: &RecordArgs) -> Result<(HeldDir, OsString, File), Failure> {
     let path = output(args);
     let can_not = |error: io::Error| can_not_write(path, &error);
     let (dir, name) = HeldDir::of_entry(path).map_err(can_not)?;
-    let file = dir.create_private(&name).map_err(can_not)?;
-    if args.check_overhead {
-        dir.remove_file(&name).map_err(can_not)?;
-    }
-    Ok((dir, name, file))
+    let file = match args.check_overhead {
+        true => dir.temporary(name.clone()).and_then(|unnamed| unnamed.file().try_clone()),
+        false => dir.create_private(&name),
+    };
+    Ok((dir, name, file.map_err(can_not)?))
 }
 
 fn output(args: &RecordArgs) -> &Path {

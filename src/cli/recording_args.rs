@@ -2,13 +2,14 @@
 
 use crate::measure::time;
 use crate::util::size;
-use clap::{Args, Subcommand, ValueHint};
+use clap::{ArgGroup, Args, Subcommand, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Arguments of `wmlrun record`.
 #[derive(Args)]
+#[command(group(ArgGroup::new("recorded").args(["process", "command"]).required(true)))]
 pub(super) struct RecordArgs {
     /// The trace, which must not exist [default: trace.wtrace]
     #[arg(long, short = 'o', value_name = "FILE")]
@@ -36,8 +37,7 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "COMMAND", requires = "check_overhead")]
     pub(super) before: Option<String>,
     /// Record the process with this number, and all that it starts
-    #[arg(short = 'p', value_name = "PID", value_parser = clap::value_parser!(i32).range(1..), conflicts_with = "command",
-        required_unless_present = "command")]
+    #[arg(short = 'p', value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pub(super) process: Option<i32>,
     /// The command to record, with its arguments
     #[arg(last = true, value_name = "COMMAND")]

@@ -19,18 +19,21 @@ const LEVEL: f64 = 0.95;
 const LOOK: Duration = Duration::from_millis(100);
 /// The seconds of a command that is long enough: of a shorter one its start alone may decide.
 const LONG_ENOUGH: f64 = 0.1;
+/// The seconds of a command whose pairs are shown as they end.
+const SHOWN: f64 = 1.0;
 /// The widest interval that tells anything: its higher end by its lower one.
 const WIDEST: f64 = 1.5;
 
 /// Runs the command bare and recorded in turn, and prints the ratio of the times. The traces are removed.
 pub(super) fn check(args: &RecordArgs) -> Result<u8, Failure> {
-    // That there is such a file is told before anything runs.
+    // That nothing can be written there is told before anything runs.
     drop(create(args)?);
     let mut times = [Vec::new(), Vec::new()];
     // The first run fills the caches, and is not counted.
     let first = std::iter::once((false, false));
     // Each way is first in turn.
     let pairs = (0..PAIRS).flat_map(|n| [n % 2 == 1, n % 2 == 0]).map(|is_recorded| (is_recorded, true));
+    let mut shows_progress = false;
     for (is_recorded, is_counted) in first.chain(pairs) {
         let seconds = measure(args, is_recorded);
         if let Some(signal) = signals::received() {
@@ -39,6 +42,16 @@ pub(super) fn check(args: &RecordArgs) -> Result<u8, Failure> {
         let seconds = seconds?;
         if is_counted {
             times[usize::from(is_recorded)].push(seconds);
+        } else if seconds >= SHOWN {
+            shows_progress = true;
+            notice(&format!("first run: {}; {PAIRS} pairs follow", duration::span(seconds)));
+        }
+        if let ([.., bare], [.., recorded]) = (&*times[0], &*times[1])
+            && shows_progress
+            && times[0].len() == times[1].len()
+        {
+            let [bare, recorded] = [*bare, *recorded].map(duration::span);
+            notice(&format!("pair {} of {PAIRS}: {bare} bare, {recorded} recorded", times[0].len()));
         }
     }
     let [bare, recorded] = &times;

@@ -150,6 +150,10 @@ fn tip(unknown: &str, words: &[&str], options: &[&str], used: &Command) -> Optio
         return None;
     }
     let at = words.iter().position(|word| *word == unknown)?;
+    if used.get_positionals().any(Arg::is_last_set) {
+        let quoted = |words: &[&str]| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+        return Some(format!("the command follows `--`: wmlrun {} -- {}", quoted(&words[..at]), quoted(&words[at..])));
+    }
     let before = |n: usize| at.checked_sub(n).map(|at| words[at]);
     // The value of such an option is optional, so that it is part of the same word.
     let needs_equals = |option: &str| {
@@ -172,6 +176,15 @@ fn tip(unknown: &str, words: &[&str], options: &[&str], used: &Command) -> Optio
         _ if unknown.contains('=') => Some(format!("to set a variable, write --set {unknown}")),
         _ if options.contains(&unknown) => Some(format!("options begin with two hyphens: --{unknown}")),
         _ => meant(unknown, options.iter().copied()).map(|near| format!("a similar option exists: '--{near}'")),
+    }
+}
+
+/// A word as a shell takes it.
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    match word.chars().all(is_plain) && !word.is_empty() {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 

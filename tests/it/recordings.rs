@@ -368,11 +368,20 @@ fn the_overhead_is_measured_by_pairs_of_runs() {
             short.starts_with("the command is too short to tell what recording it costs: it should take"),
             "{short}"
         );
-        let refused = check("mine.wtrace", "exit 0").exits(3);
-        assert_eq!(refused.left(), ["mine.wtrace"]);
+        // A trace that is there is not written.
+        let beside = check("mine.wtrace", "exit 0").exits(0);
+        assert_eq!(
+            (beside.left(), fs::read(beside.dir().join("mine.wtrace")).unwrap()),
+            (vec!["log".to_owned(), "mine.wtrace".to_owned()], Vec::new())
+        );
         let failed = check("t.wtrace", "exit 3").exits(1);
         assert!(failed.stderr.contains("the command itself ended with status 3"), "{}", failed.stderr);
     }
+    // The first run alone takes a second.
+    let command = "test -e been || sleep 1; touch been";
+    let args = ["record", "--by", "ptrace", "--check-overhead", "--", "sh", "-c", command];
+    let slow = Wml::below(&disk()).args(args).run().exits(0);
+    assert!(slow.stderr.starts_with("first run: ") && slow.stderr.contains("\npair 5 of 5: "), "{}", slow.stderr);
     let failed = Wml::new().args(["record", "--check-overhead", "--before", "exit 4", "--", "true"]).run().exits(1);
     assert!(failed.stderr.contains("the command before a run ended with status 4"), "{}", failed.stderr);
 }

@@ -169,3 +169,16 @@ fn another_command_names_the_one_that_shows_a_trace() {
         assert!(failed.stderr.contains(&said), "{command:?}: {}", failed.stderr);
     }
 }
+
+#[test]
+fn a_command_without_its_dashes_is_told_the_whole_line() {
+    for (words, line) in [
+        (&["sqlite3", "a b", "-l"][..], "wmlrun record -- sqlite3 'a b' -l\n"),
+        (&["-o", "x.wtrace", "it's", "--for"], "wmlrun record -o x.wtrace -- 'it'\\''s' --for\n"),
+    ] {
+        let failed = Wml::new().args(["record"]).args(words).run().exits(2);
+        assert!(failed.stderr.contains(&format!("  tip: the command follows `--`: {line}")), "{}", failed.stderr);
+    }
+    let failed = Wml::new().args(["record", "--under", "."]).run().exits(2);
+    assert!(failed.stderr.contains("<-p <PID>|COMMAND>"), "{}", failed.stderr);
+}
