@@ -146,6 +146,34 @@ impl CompareArgs {
         std::iter::once(&self.a).chain(&self.b).chain(&self.more).cloned().collect()
     }
 
+    /// Returns the format of a comparison of traces. An error if an option means nothing to them.
+    pub(super) fn of_traces(&self) -> Result<FigureFormat, Failure> {
+        let of_results = [
+            ("--tests", self.tests),
+            ("--curve", self.curve),
+            ("--metric", self.verdict.metric.is_some()),
+            ("--tolerance", self.verdict.tolerance.is_some()),
+            ("--expect", self.verdict.expect.is_some()),
+            ("--noise-floor", self.noise_floor.is_some()),
+            ("--lower-is-better", self.lower_is_better),
+            ("--method", self.method.is_some()),
+            ("--anyway", self.anyway),
+            ("--may-differ", self.may_differ.is_some()),
+            ("-o", self.output.is_some()),
+        ];
+        if let Some((option, _)) = of_results.iter().find(|(_, is_given)| *is_given) {
+            return Err(Failure::wrong(format!("`{option}` is not for traces"), "omit it"));
+        }
+        if let Some(third) = self.more.first() {
+            let text = format!("unexpected argument '{}'", printable::line(&third.to_string_lossy()));
+            return Err(Failure::wrong(text, "two traces are compared"));
+        }
+        FigureFormat::find(self.format.name).ok_or_else(|| {
+            let text = format!("`{}` is not a format of traces", self.format.name);
+            Failure::wrong(text, "their formats are `text`, `markdown`, `latex` and `json`")
+        })
+    }
+
     /// Returns the format of tests and curves. Curves and verdicts have two.
     pub(super) fn figures(&self) -> Result<FigureFormat, Failure> {
         let has_sheet = self.tests && self.verdict.tolerance.is_none();

@@ -156,7 +156,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::Repeat(args) if args.floor => floors::floor(&args),
             CliCommand::Repeat(args) => experiments::repeat(&args),
             CliCommand::Ab(args) => experiments::ab(&args),
-            CliCommand::Compare(args) => match recording::compare(&args.a, args.b.as_deref(), &|| args.figures())? {
+            CliCommand::Compare(args) => match recording::compare(&args)? {
                 Some(status) => Ok(status),
                 None => match args.form()? {
                     CompareForm::Sides(sides) => compare::compare(&args, &sides),

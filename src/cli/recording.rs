@@ -1,6 +1,7 @@
 //! `wmlrun record` and `wmlrun trace`: what a program does with its files.
 
 use super::choices::FigureFormat;
+use super::compare_args::CompareArgs;
 use super::console::{notice, print_lines};
 use super::recording_args::{RecordArgs, TraceCommand};
 use super::recording_overhead;
@@ -480,12 +481,8 @@ pub(super) fn is_trace(path: &Path) -> bool {
 }
 
 /// Compares two traces. `None` if the sides are something else. Returns the exit status.
-pub(super) fn compare(
-    a: &Path,
-    b: Option<&Path>,
-    format: &dyn Fn() -> Result<FigureFormat, Failure>,
-) -> Result<Option<u8>, Failure> {
-    let Some(b) = b else { return Ok(None) };
+pub(super) fn compare(args: &CompareArgs) -> Result<Option<u8>, Failure> {
+    let (a, Some(b)) = (args.a.as_path(), args.b.as_deref()) else { return Ok(None) };
     match [a, b].map(is_trace) {
         [false, false] => return Ok(None),
         [true, true] => {}
@@ -495,11 +492,16 @@ pub(super) fn compare(
             return Err(Failure::wrong(text, "compare traces with traces"));
         }
     }
-    let format = format()?;
+    let format = args.of_traces()?;
     let sides = [summary(a)?, summary(b)?];
     let comparison = TraceComparison::of(&sides[0], &sides[1]);
     let names = [a, b].map(|path| path.display().to_string());
     let sheet = || comparison.sheet([&names[0], &names[1]]);
+    if args.quiet {
+        let answer = sheet().answer;
+        print_lines(format!("{} {}", answer.result, answer.rest()).trim_end());
+        return Ok(Some(0));
+    }
     print_lines(format.write(|| comparison.document().json(), sheet).trim_end());
     Ok(Some(0))
 }

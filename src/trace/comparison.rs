@@ -8,13 +8,13 @@ use wml_text::count::{count, fixed, grouped, measured};
 /// A class with a smaller share of the calls of both traces has no say, unless it syncs or takes time.
 const SMALLEST_SHARE: f64 = 0.001;
 /// The same of the time; and of both for a class that one trace lacks.
-const SMALL_SHARE: f64 = 0.01;
+pub(crate) const SMALL_SHARE: f64 = 0.01;
 /// How much a number may differ, as a factor.
 const SAME: f64 = 1.15;
 /// How many standard deviations of a count that is drawn it has to differ too.
 const DEVIATIONS: f64 = 4.0;
 
-fn is_same(ratio: f64) -> bool {
+pub(crate) fn is_same(ratio: f64) -> bool {
     (1.0 / SAME..=SAME).contains(&ratio)
 }
 
@@ -111,7 +111,7 @@ impl<'t> TraceComparison<'t> {
     }
 
     /// True if one count is not explained by the other, and by more work.
-    fn differs(&self, [a, b]: [u64; 2]) -> bool {
+    pub(crate) fn differs(&self, [a, b]: [u64; 2]) -> bool {
         let (expected, b) = (a as f64 * self.work.unwrap_or(1.0), b as f64);
         // Where other counts are the same, this one is not drawn.
         let deviations = if self.work.is_none_or(|work| (work - 1.0).abs() < f64::EPSILON) { 0.0 } else { DEVIATIONS };
@@ -119,7 +119,7 @@ impl<'t> TraceComparison<'t> {
     }
 
     /// What is more or less than more work explains, as a part of all.
-    fn change(&self, [a, b]: [u64; 2], of: fn(&TraceSummary) -> u64) -> f64 {
+    pub(crate) fn change(&self, [a, b]: [u64; 2], of: fn(&TraceSummary) -> u64) -> f64 {
         let work = self.work.unwrap_or(1.0);
         let whole = (of(self.sides[0]) as f64 * work).max(of(self.sides[1]) as f64);
         (b as f64 - a as f64 * work).abs() / whole.max(1.0)

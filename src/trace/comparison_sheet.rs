@@ -1,6 +1,7 @@
 //! What differs between two traces, for people and for programs.
 
 use super::comparison::TraceComparison;
+use super::comparison_files::ComparedFile;
 use super::kind::{CALL_CLASSES, CallClass};
 use super::summary::{ClassFigures, TraceSummary};
 use super::summary_sheet::{known, per_cent, quantile_size, time};
@@ -27,6 +28,8 @@ impl TraceComparison<'_> {
         let mut blocks = vec![SheetBlock::Facts { pairs: vec![fact(0), fact(1)], is_wrapped: true }];
         let tables = [Some(self.call_table()), self.has_times().then(|| self.time_table()), Some(self.size_table())];
         blocks.extend(tables.into_iter().flatten().filter_map(SheetTable::block));
+        let files = self.files();
+        blocks.extend(self.file_table(&files).block());
         let (first, others) = self.differences.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
         let mut notes: Vec<String> = others.iter().take(MOST_NOTES).cloned().collect();
         if let Some(more @ 1..) = others.len().checked_sub(MOST_NOTES) {
@@ -43,9 +46,38 @@ impl TraceComparison<'_> {
                 blocks.extend(SheetBlock::messages(NoteLabel::Warning, &[text]));
             }
         }
-        let result = if first.is_empty() { "The programs do the same.".to_owned() } else { format!("{first}.") };
-        let answer = Answer { result, details: self.work_sentence().into_iter().collect(), ..Answer::default() };
+        let result = match (first, files.is_empty()) {
+            ("", true) => "The programs do the same.".to_owned(),
+            ("", false) => "The programs make the same calls, but not on the same files.".to_owned(),
+            (first, _) => format!("{first}."),
+        };
+        let details = self.work_sentence().into_iter().collect();
+        let conditions = self.conditions().into_iter().collect();
+        let answer = Answer { result, details, conditions, ..Answer::default() };
         Sheet { title: "Traces".to_owned(), answer, blocks, ..Sheet::default() }
+    }
+
+    /// What differs between the recordings, as far as both sides know it.
+    fn conditions(&self) -> Option<String> {
+        let headers = self.sides.map(|side| &side.header);
+        let files = |n: usize| match headers[n].under.as_slice() {
+            [] => "all but those of the system".to_owned(),
+            dirs => format!("below {}", dirs.join(", ")),
+        };
+        let is_hidden = headers.iter().any(|header| header.hashes_names);
+        let kernel = |n: usize| (headers[n].recorder != "strace").then(|| headers[n].kernel.clone());
+        let pairs = [
+            ("files", [0, 1].map(|n| (!is_hidden).then(|| files(n)))),
+            ("file system", headers.map(|header| header.file_system.clone())),
+            ("machine", headers.map(|header| header.hardware.clone())),
+            ("kernel", [kernel(0), kernel(1)]),
+        ];
+        let differs = pairs.into_iter().filter_map(|(what, [a, b])| {
+            let (a, b) = a.zip(b).filter(|(a, b)| a != b)?;
+            Some(format!("{what} (A {a}, B {b})"))
+        });
+        let differs: Vec<String> = differs.collect();
+        (!differs.is_empty()).then(|| format!("differs: {}", differs.join("; ")))
     }
 
     /// A table of the classes, those with the most of something first.
@@ -128,6 +160,8 @@ impl TraceComparison<'_> {
             seconds: self.sides.map(TraceSummary::seconds),
             threads: self.sides.map(TraceSummary::working_threads),
             classes: CALL_CLASSES.iter().filter_map(row).collect(),
+            files: self.files(),
+            conditions: self.conditions(),
         }
     }
 }
@@ -143,6 +177,10 @@ pub struct TraceComparisonDocument<'c> {
     seconds: [f64; 2],
     threads: [usize; 2],
     classes: BTreeMap<&'static str, ComparedClass>,
+    /// Those that differ.
+    files: Vec<ComparedFile>,
+    /// What differs between the recordings.
+    conditions: Option<String>,
 }
 
 #[derive(Debug, Serialize)]

@@ -67,6 +67,8 @@ pub struct TraceSummary {
     pub paths: u64,
     /// The files that are used most, by their paths; one that ends with `/` is all below a directory.
     pub files: Vec<(String, FileFigures)>,
+    /// All files, if they are few enough to be kept apart.
+    pub(crate) all_files: Vec<(String, FileFigures)>,
     pub partly_known: PartlyKnown,
     /// From the first event to the end of the last, in nanoseconds.
     pub span: u64,
@@ -102,6 +104,7 @@ impl TraceSummary {
         })?;
         summary.span = last.saturating_sub(first);
         summary.names = reader.paths().len() as u64 - 2;
+        summary.all_files = files.all(reader.paths());
         (summary.paths, summary.files) = (used.len(), files.most_used(reader.paths()));
         (summary.end, summary.cut_short) = (reader.end().cloned(), reader.cut_short());
         Ok(summary)

@@ -16,7 +16,7 @@ use wml_text::{duration, size};
 const SIZES: (usize, f64) = (3, 0.02);
 
 /// A time in all calls together. None took no time: 0 is unknown.
-fn known_time(ns: u64) -> String {
+pub(crate) fn known_time(ns: u64) -> String {
     if ns > 0 { time(ns) } else { "-".to_owned() }
 }
 

@@ -98,6 +98,12 @@ impl UsedFiles {
         true
     }
 
+    /// All files, with their names; none if some are counted for directories.
+    pub(crate) fn all(&self, paths: &PathTable) -> Vec<(String, FileFigures)> {
+        let files = self.files.iter().filter(|_| self.deepest == usize::MAX);
+        files.map(|(path, figures)| (name_of(*path, paths), *figures)).collect()
+    }
+
     /// The files with most of the time, or of the calls if no times are known. If ten have less than half of it, directories.
     pub(crate) fn most_used(mut self, paths: &PathTable) -> Vec<(String, FileFigures)> {
         let has_times = self.files.values().any(|figures| figures.time > 0);
@@ -116,15 +122,19 @@ impl UsedFiles {
             let is_folded = self.deepest < usize::MAX;
             all.retain(|(_, figures)| !is_folded || u128::from(weight(figures).0) * SMALLEST >= whole);
             let named = |(path, figures): (PathId, FileFigures)| {
-                let text = match path {
-                    PathId::UNKNOWN => "(an unknown directory)".to_owned(),
-                    path => String::from_utf8_lossy(&paths.path(path)).into_owned(),
-                };
+                let text = name_of(path, paths);
                 let end = if figures.is_sum && !text.ends_with('/') { "/" } else { "" };
                 (text + end, figures)
             };
             return all.into_iter().map(named).collect();
         }
+    }
+}
+
+fn name_of(path: PathId, paths: &PathTable) -> String {
+    match path {
+        PathId::UNKNOWN => "(an unknown directory)".to_owned(),
+        path => String::from_utf8_lossy(&paths.path(path)).into_owned(),
     }
 }
 

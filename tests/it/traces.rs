@@ -11,10 +11,15 @@ use crate::cmd::{Wml, binary, disk, scratch};
 
 /// A trace of the text of strace.
 fn imported(dir: &Path, name: &str, text: &str) -> PathBuf {
+    imported_with(dir, name, text, &[])
+}
+
+fn imported_with(dir: &Path, name: &str, text: &str, options: &[&str]) -> PathBuf {
     let from = dir.join(format!("{name}.txt"));
     fs::write(&from, text).unwrap();
     let trace = dir.join(format!("{name}.wtrace"));
-    Wml::new().args(["trace", "import", "strace"]).args([&from]).args(["-o"]).args([&trace]).run().exits(0);
+    let import = Wml::new().args(["trace", "import", "strace"]).args([&from]).args(["-o"]).args([&trace]);
+    import.args(options).run().exits(0);
     trace
 }
 
@@ -107,6 +112,56 @@ fn what_matters_most_is_told_first_with_the_counts_of_the_table() {
     let text = read(&["compare"], &[&a, &imported(dir.path(), "long", &transactions(600))]);
     let sentence = "The programs do the same. B did 3.0 times the work of A: most classes have 3.0";
     assert!(text.contains(sentence) && !text.contains("note: "), "{text}");
+}
+
+#[test]
+fn files_that_differ_are_told_in_each_format() {
+    let dir = TempDir::new_in(scratch()).unwrap();
+    let text = transactions(200);
+    let a = imported(dir.path(), "a", &text);
+    let b = imported(dir.path(), "b", &text.replace("a-journal", "b-journal"));
+    let shown = read(&["compare"], &[&a, &b]);
+    assert!(shown.ends_with("The programs make the same calls, but not on the same files.\n"), "{shown}");
+    let rows: Vec<String> = shown.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    for row in [
+        "calls A B written A B syncs A B time A B path",
+        "601 0 136.7 KiB 0 B 200 0 216 ms - /db/a-journal",
+        "0 601 0 B 136.7 KiB 0 200 - 216 ms /db/b-journal",
+    ] {
+        assert!(rows.iter().any(|found| found == row), "{row}\n{shown}");
+    }
+    assert!(!rows.iter().any(|row| row.ends_with(" /db/a")), "{shown}");
+    let markdown = read(&["compare", "--format", "markdown"], &[&a, &b]);
+    assert!(
+        markdown.starts_with("**Traces** The programs make") && markdown.contains("| /db/b-journal |"),
+        "{markdown}"
+    );
+    let json: Value = serde_json::from_str(&read(&["compare", "--format", "json"], &[&a, &b])).unwrap();
+    assert_eq!((&json["files"][1]["calls"], &json["files"][1]["path"]), (&json!([0, 601]), &json!("/db/b-journal")));
+    assert_eq!(json["conditions"], Value::Null);
+    let answer = read(&["compare", "--quiet"], &[&a, &b]);
+    assert_eq!(answer, "The programs make the same calls, but not on the same files.\n");
+    for (options, error) in [
+        (&["--format", "csv"][..], "`csv` is not a format of traces"),
+        (&["--metric", "ops"], "`--metric` is not for traces"),
+    ] {
+        let failed = Wml::new().args(["compare"]).args(options).args([&a, &b]).run().exits(2);
+        assert!(failed.stderr.contains(error), "{}", failed.stderr);
+    }
+}
+
+#[test]
+fn files_of_two_directories_are_compared_by_their_names_below_them() {
+    let dir = TempDir::new_in(scratch()).unwrap();
+    let text = transactions(20);
+    let a = imported_with(dir.path(), "a", &text, &["--under", "/db"]);
+    let b = imported_with(dir.path(), "b", &text.replace("/db", "/new/db"), &["--under", "/new/db"]);
+    let shown = read(&["compare"], &[&a, &b]);
+    let end = "The programs do the same.\ndiffers: files (A below /db, B below /new/db)\n";
+    assert!(shown.ends_with(end) && !shown.contains("written A"), "{shown}");
+    let b = imported_with(dir.path(), "c", &(text + &transactions(9).replace("/db/a-", "/new/")), &[]);
+    let shown = read(&["compare"], &[&a, &b]);
+    assert!(shown.ends_with("differs: files (A below /db, B all but those of the system)\n"), "{shown}");
 }
 
 #[test]

@@ -1,0 +1,111 @@
+//! The files whose figures differ between two traces.
+
+use super::comparison::{SMALL_SHARE, TraceComparison, is_same};
+use super::summary::TraceSummary;
+use super::summary_sheet::known_time;
+use super::used_files::FileFigures;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use wml_sheet::{SheetColumn, SheetTable};
+use wml_text::count::{count, grouped};
+use wml_text::size;
+
+/// The rows of the table.
+const ROWS: usize = 10;
+
+/// A file of both traces, or of one. Pairs are A and B.
+#[derive(Debug, Serialize)]
+pub struct ComparedFile {
+    path: String,
+    calls: [u64; 2],
+    bytes_read: [u64; 2],
+    bytes_written: [u64; 2],
+    syncs: [u64; 2],
+    /// `None` if the recorders differ.
+    seconds: Option<[f64; 2]>,
+    #[serde(skip)]
+    time: [u64; 2],
+}
+
+/// The files of a trace by their names. If each trace is about one directory, by those below it: it may be another one.
+fn named<'s>(side: &'s TraceSummary, other: &TraceSummary) -> BTreeMap<&'s str, &'s FileFigures> {
+    let dir = match (side.header.under.as_slice(), other.header.under.as_slice()) {
+        ([dir], [others]) if dir != others => Some(dir.as_str()),
+        _ => None,
+    };
+    let name = |path: &'s String| {
+        let below = dir.and_then(|dir| path.strip_prefix(dir));
+        match below.map(|below| (below, below.trim_start_matches('/'))) {
+            Some(("", _)) => ".",
+            Some((below, name)) if below.starts_with('/') => name,
+            _ => path,
+        }
+    };
+    side.all_files.iter().map(|(path, figures)| (name(path), figures)).collect()
+}
+
+impl TraceComparison<'_> {
+    /// The files that differ by what they are used for, and not by more work: first those that are synced more or less often,
+    /// then those with the greatest part of the calls or of the time. None if names are hidden, or files are too many.
+    pub(crate) fn files(&self) -> Vec<ComparedFile> {
+        let [a, b] = self.sides;
+        if self.sides.iter().any(|side| side.header.hashes_names || side.all_files.is_empty()) {
+            return Vec::new();
+        }
+        let sides = [named(a, b), named(b, a)];
+        let names = sides[0].keys().chain(sides[1].keys().filter(|name| !sides[0].contains_key(*name)));
+        let mut found: Vec<(bool, f64, ComparedFile)> = names.filter_map(|name| self.file(name, &sides)).collect();
+        found.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then_with(|| a.2.path.cmp(&b.2.path)));
+        found.into_iter().map(|(.., file)| file).collect()
+    }
+
+    /// A file, if it differs: whether in its syncs, and how much.
+    fn file(&self, name: &str, sides: &[BTreeMap<&str, &FileFigures>; 2]) -> Option<(bool, f64, ComparedFile)> {
+        let figures = sides.each_ref().map(|side| side.get(name).map_or_else(FileFigures::default, |found| **found));
+        let of = |of: fn(&FileFigures) -> u64| figures.each_ref().map(of);
+        let (calls, time, syncs) = (of(|f| f.calls), of(|f| f.time), of(|f| f.syncs));
+        let (bytes_read, bytes_written) = (of(|f| f.read), of(|f| f.written));
+        let work = self.work.unwrap_or(1.0);
+        let other_bytes = |[a, b]: [u64; 2]| a != b && !is_same(b as f64 / (a as f64 * work));
+        let is_synced = self.differs(syncs);
+        if !(is_synced || self.differs(calls) || other_bytes(bytes_read) || other_bytes(bytes_written)) {
+            return None;
+        }
+        let of_time = if self.has_times() { self.change(time, TraceSummary::time) } else { 0.0 };
+        let changed = self.change(calls, TraceSummary::calls).max(of_time);
+        let share = |n: usize| figures[n].calls as f64 / self.sides[n].calls().max(1) as f64;
+        let is_much = is_synced || changed >= SMALL_SHARE || share(0).max(share(1)) >= SMALL_SHARE;
+        let seconds = self.has_times().then(|| time.map(|ns| ns as f64 / 1e9));
+        let path = name.to_owned();
+        let file = ComparedFile { path, calls, bytes_read, bytes_written, syncs, seconds, time };
+        is_much.then_some((is_synced, changed, file))
+    }
+
+    /// The first of them as a table, without columns that have zeros alone.
+    pub(crate) fn file_table(&self, files: &[ComparedFile]) -> SheetTable {
+        type Column<'f> = (&'static str, fn(&ComparedFile) -> [u64; 2], fn(u64) -> String);
+        let columns: [Column; 5] = [
+            ("calls", |file| file.calls, grouped),
+            ("read", |file| file.bytes_read, size::format),
+            ("written", |file| file.bytes_written, size::format),
+            ("syncs", |file| file.syncs, grouped),
+            ("time", |file| file.time, known_time),
+        ];
+        let shown = &files[..files.len().min(ROWS)];
+        let is_used = |(name, of, _): &&Column| {
+            (*name != "time" || self.has_times()) && shown.iter().any(|file| of(file) != [0, 0])
+        };
+        let columns: Vec<&Column> = columns.iter().filter(is_used).collect();
+        let headings = columns.iter().flat_map(|(name, ..)| [format!("{name} A"), "B".to_owned()]);
+        let headings = headings.map(|heading| SheetColumn::numbers(&heading));
+        let mut table = SheetTable::of("Files that differ", headings.chain([SheetColumn::words("path")]));
+        for file in shown {
+            let cells = columns.iter().flat_map(|(_, of, text)| of(file).map(text));
+            table.row(cells.chain([file.path.clone()]));
+        }
+        if let Some(more @ 1..) = files.len().checked_sub(ROWS) {
+            table.below.push(format!("{} with smaller differences.", count(more as u64, "other file")));
+        }
+        table
+    }
+}
