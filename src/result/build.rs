@@ -19,6 +19,13 @@ pub struct CpuTime {
     pub processors: u64,
 }
 
+/// The clock ticks per second in which the kernel counts the busy time of processors and of its own threads, `USER_HZ`.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// The fewest ticks of a run that give a share. The kernel books each tick on what runs at that moment, and a processor's
+/// count is one tick off at either end: of 50 ticks that are 2 % each, of two ticks a busy processor may look idle.
+const MIN_TICKS: f64 = 50.0;
+
 /// Returns the figures of a distribution; all `None` if it is empty.
 pub fn latency(dist: &Dist) -> Latency {
     if dist.count == 0 {
@@ -90,6 +97,8 @@ pub fn summary<'a>(
     let system_seconds = cpu.own_seconds.map(|(_, system)| system + commands_system_ns as f64 / 1e9);
     let us_per_op = |s: f64| (all.ops > 0).then(|| s * 1e6 / all.ops as f64);
     let available = cpu.processors as f64 * seconds;
+    let of_ticks = |used: Option<f64>| used.filter(|_| seconds * TICKS_PER_SECOND >= MIN_TICKS);
+    let (busy_seconds, kernel_seconds) = (of_ticks(cpu.system_seconds), of_ticks(cpu.kernel_seconds));
     let share = |used: Option<f64>| used.filter(|_| available > 0.0).map(|used| (used / available).min(1.0));
     Summary {
         ops: all.ops,
@@ -105,9 +114,9 @@ pub fn summary<'a>(
         cpu_us_per_op: user_seconds.zip(system_seconds).and_then(|(user, system)| us_per_op(user + system)),
         user_seconds,
         system_seconds,
-        system_cpu_us_per_op: cpu.system_seconds.and_then(us_per_op),
-        cpu_busy: share(cpu.system_seconds),
-        kernel_busy: share(cpu.kernel_seconds),
+        system_cpu_us_per_op: busy_seconds.and_then(us_per_op),
+        cpu_busy: share(busy_seconds),
+        kernel_busy: share(kernel_seconds),
         errors,
     }
 }
@@ -191,6 +200,18 @@ mod tests {
         assert_eq!((s.user_seconds, s.system_seconds), (Some(0.075), Some(0.025)));
         assert!((s.system_cpu_us_per_op.unwrap() - 4_000.0).abs() < 1e-9);
         assert!((s.cpu_busy.unwrap() - 0.01).abs() < 1e-12);
+    }
+
+    /// A run of 0.4 s has forty clock ticks.
+    #[test]
+    fn too_few_clock_ticks_give_no_share_of_the_processors() {
+        let busy = |seconds: f64| {
+            let cpu =
+                CpuTime { system_seconds: Some(0.0), kernel_seconds: Some(0.0), processors: 8, ..CpuTime::default() };
+            let found = summary([(&of(FlowopClass::Io, true, false), &snapshot(5, 10, 1))], seconds, cpu);
+            [found.cpu_busy, found.kernel_busy, found.system_cpu_us_per_op]
+        };
+        assert_eq!((busy(0.4), busy(0.6)), ([None; 3], [Some(0.0); 3]));
     }
 
     #[test]

@@ -153,7 +153,7 @@ fn processors_that_are_not_allowed_are_neither_used_nor_counted() {
         let last = all.trim().rsplit([' ', ',', '-']).next().unwrap().to_owned();
         let readers = READER.replace("name=t", "name=t,instances=3");
         let call = call("entries=50,size=4k", &readers, "").under(["taskset", "-c", &last]);
-        let output = call.args(["--runtime", "0.2", "--pin", "-v"]).run().exits(0);
+        let output = call.args(["--runtime", "0.6", "--pin", "-v"]).run().exits(0);
         let run = output.only_run();
         assert_eq!(run["pinned_processors"], serde_json::json!([last.parse::<u64>().unwrap()]));
         assert_eq!(output.result()["environment"]["cpu"]["count"], 1);
