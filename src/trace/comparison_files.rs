@@ -6,7 +6,7 @@ use super::summary_sheet::known_time;
 use super::used_files::FileFigures;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use wml_sheet::{SheetColumn, SheetTable};
+use wml_sheet::{Media, SheetColumn, SheetTable};
 use wml_text::count::{count, grouped};
 use wml_text::size;
 
@@ -83,24 +83,33 @@ impl TraceComparison<'_> {
 
     /// The first of them as a table, without columns that have zeros alone.
     pub(crate) fn file_table(&self, files: &[ComparedFile]) -> SheetTable {
-        type Column<'f> = (&'static str, fn(&ComparedFile) -> [u64; 2], fn(u64) -> String);
-        let columns: [Column; 5] = [
-            ("calls", |file| file.calls, grouped),
-            ("read", |file| file.bytes_read, size::format),
-            ("written", |file| file.bytes_written, size::format),
-            ("syncs", |file| file.syncs, grouped),
-            ("time", |file| file.time, known_time),
+        type Column = (&'static str, Media, fn(&ComparedFile) -> [u64; 2], fn(u64) -> String);
+        let columns: [Column; 6] = [
+            ("calls", Media::ALL, |file| file.calls, grouped),
+            // A terminal has no room for both.
+            (
+                "bytes",
+                Media::TEXT,
+                |file| [0, 1].map(|n| file.bytes_read[n].saturating_add(file.bytes_written[n])),
+                size::format,
+            ),
+            ("read", Media::RICH, |file| file.bytes_read, size::format),
+            ("written", Media::RICH, |file| file.bytes_written, size::format),
+            ("syncs", Media::ALL, |file| file.syncs, grouped),
+            ("time", Media::ALL, |file| file.time, known_time),
         ];
         let shown = &files[..files.len().min(ROWS)];
-        let is_used = |(name, of, _): &&Column| {
+        let is_used = |(name, _, of, _): &&Column| {
             (*name != "time" || self.has_times()) && shown.iter().any(|file| of(file) != [0, 0])
         };
         let columns: Vec<&Column> = columns.iter().filter(is_used).collect();
-        let headings = columns.iter().flat_map(|(name, ..)| [format!("{name} A"), "B".to_owned()]);
-        let headings = headings.map(|heading| SheetColumn::numbers(&heading));
-        let mut table = SheetTable::of("Files that differ", headings.chain([SheetColumn::words("path")]));
+        let headings = columns.iter().flat_map(|(name, media, ..)| {
+            [format!("{name} A"), "B".to_owned()].map(|heading| SheetColumn::numbers(&heading).only(*media))
+        });
+        let headings = headings.chain([SheetColumn::words("path")]);
+        let mut table = SheetTable { is_compact: true, ..SheetTable::of("Files that differ", headings) };
         for file in shown {
-            let cells = columns.iter().flat_map(|(_, of, text)| of(file).map(text));
+            let cells = columns.iter().flat_map(|(_, _, of, text)| of(file).map(text));
             table.row(cells.chain([file.path.clone()]));
         }
         if let Some(more @ 1..) = files.len().checked_sub(ROWS) {

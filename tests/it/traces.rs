@@ -124,7 +124,7 @@ fn files_that_differ_are_told_in_each_format() {
     assert!(shown.ends_with("The programs make the same calls, but not on the same files.\n"), "{shown}");
     let rows: Vec<String> = shown.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     for row in [
-        "calls A B written A B syncs A B time A B path",
+        "calls A B bytes A B syncs A B time A B path",
         "601 0 136.7 KiB 0 B 200 0 216 ms - /db/a-journal",
         "0 601 0 B 136.7 KiB 0 200 - 216 ms /db/b-journal",
     ] {
@@ -133,7 +133,7 @@ fn files_that_differ_are_told_in_each_format() {
     assert!(!rows.iter().any(|row| row.ends_with(" /db/a")), "{shown}");
     let markdown = read(&["compare", "--format", "markdown"], &[&a, &b]);
     assert!(
-        markdown.starts_with("**Traces** The programs make") && markdown.contains("| /db/b-journal |"),
+        markdown.starts_with("**Traces** The programs make") && markdown.contains("| written A | B |"),
         "{markdown}"
     );
     let json: Value = serde_json::from_str(&read(&["compare", "--format", "json"], &[&a, &b])).unwrap();
