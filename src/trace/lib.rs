@@ -24,6 +24,7 @@ mod comparison_sheet;
 mod format;
 mod kind;
 mod listing;
+mod own_links;
 mod partly_known;
 mod paths;
 mod ptrace;

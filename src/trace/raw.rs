@@ -1,7 +1,7 @@
 //! What a source of calls reports.
 
 use super::call::{InodeId, TimeBetween};
-use super::kind::KindId;
+use super::kind::{CallArg, CallClass, KindId};
 
 /// What a source knows of an open file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,5 +62,25 @@ impl RawCall {
     /// An argument as a descriptor.
     pub fn fd(&self, arg: usize) -> i32 {
         self.args[arg] as i32
+    }
+
+    /// The kind of a call, where its arguments decide: locks by `fcntl`, and looking at an open file with an empty name.
+    pub(crate) fn exact_kind(&self) -> KindId {
+        let kind = self.kind.get();
+        let named = |name| KindId::named(name).unwrap_or(self.kind);
+        match kind.class {
+            CallClass::Dup if kind.arg(CallArg::Command).is_some() => match self.args[1] as i32 {
+                libc::F_GETLK | libc::F_SETLK | libc::F_SETLKW => named("fcntl_lock"),
+                libc::F_OFD_GETLK | libc::F_OFD_SETLK | libc::F_OFD_SETLKW => named("fcntl_lock"),
+                _ => self.kind,
+            },
+            CallClass::Stat
+                if kind.arg(CallArg::Dir).is_some_and(|at| self.fd(at) != libc::AT_FDCWD)
+                    && self.names[0].as_ref().is_some_and(Vec::is_empty) =>
+            {
+                named("fstat")
+            }
+            _ => self.kind,
+        }
     }
 }

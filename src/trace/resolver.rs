@@ -2,6 +2,7 @@
 
 use super::call::{InodeId, TimeBetween, TraceEvent, TracedCall, TracedWait};
 use super::kind::{CallArg, CallClass, CallKind, KindId};
+use super::own_links::{follows, own_descriptor};
 use super::paths::{PathId, PathTable};
 use super::raw::{FdFacts, RawCall};
 use super::scope::TraceScope;
@@ -277,6 +278,11 @@ impl<'a> TraceResolver<'a> {
     fn name(&mut self, raw: &RawCall, kind: &CallKind, arg: CallArg, n: usize) -> Option<(PathId, Option<SharedFile>)> {
         let at = kind.arg(arg)?;
         let name = raw.names[n].as_ref()?;
+        let own = own_descriptor(name, raw.process);
+        let own = own.filter(|(_, below)| !below.is_empty() || follows(kind, given_flags(raw, kind)));
+        if let Some((path, below)) = own.and_then(|(fd, below)| Some((self.tables(raw).path(fd)?, below))) {
+            return Some((self.paths.resolve(path, below), None));
+        }
         let dir = kind.dir_of(at).map(|dir| raw.fd(dir)).filter(|fd| *fd != libc::AT_FDCWD);
         let facts = raw.files[n].as_ref().filter(|_| name.is_empty() && kind.class != CallClass::Open);
         let dir = dir.filter(|_| name.first() != Some(&b'/')).map(|fd| self.descriptor(raw, fd, facts));
@@ -353,7 +359,7 @@ impl<'a> TraceResolver<'a> {
 
     /// A call that ended.
     pub fn call(&mut self, raw: &RawCall) -> io::Result<()> {
-        let id = exact_kind(raw);
+        let id = raw.exact_kind();
         let kind = id.get();
         let found = self.find(raw, kind);
         let call = self.traced(raw, id, &found);
@@ -566,26 +572,6 @@ fn same_file(a: Option<InodeId>, b: Option<InodeId>) -> bool {
             a.inode == b.inode && is_one && generations.is_none_or(|(a, b)| a == b)
         }
         _ => true,
-    }
-}
-
-/// The kind of a call, where its arguments decide: locks by `fcntl`, and looking at an open file with an empty name.
-fn exact_kind(raw: &RawCall) -> KindId {
-    let kind = raw.kind.get();
-    let named = |name| KindId::named(name).unwrap_or(raw.kind);
-    match kind.class {
-        CallClass::Dup if kind.arg(CallArg::Command).is_some() => match raw.args[1] as i32 {
-            libc::F_GETLK | libc::F_SETLK | libc::F_SETLKW => named("fcntl_lock"),
-            libc::F_OFD_GETLK | libc::F_OFD_SETLK | libc::F_OFD_SETLKW => named("fcntl_lock"),
-            _ => raw.kind,
-        },
-        CallClass::Stat
-            if kind.arg(CallArg::Dir).is_some_and(|at| raw.fd(at) != libc::AT_FDCWD)
-                && raw.names[0].as_ref().is_some_and(Vec::is_empty) =>
-        {
-            named("fstat")
-        }
-        _ => raw.kind,
     }
 }
 

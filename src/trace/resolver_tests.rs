@@ -268,3 +268,37 @@ fn a_file_without_a_name_is_not_its_directory_and_a_bad_address_is_nothing() {
         ["openat /w/d/#77 - -", "write /w/d/#77 0 -", "openat /w/d - -", "read /w/d/#77 10 10", "fchmodat2 /w/e - -"];
     assert_eq!(found, expected);
 }
+
+#[test]
+fn a_name_that_stands_for_an_open_file_is_that_file() {
+    let found = lines(InW, |source| {
+        source.call(1, 1, "openat", &[CWD, 0, 0], &["a"], 3);
+        source.call(1, 1, "openat", &[CWD, 0, 0], &["/proc/self/fd/3"], 4);
+        source.call(1, 1, "read", &[4, 0, 10], &[], 10);
+        source.call(1, 1, "openat", &[CWD, 0, 0], &["/proc/1/fd/3"], 5);
+        source.call(1, 1, "openat", &[CWD, 0, 0], &["dir"], 6);
+        source.call(1, 1, "stat", &[0, 0], &["/dev/fd/6//b"], 0);
+        source.call(1, 1, "lstat", &[0, 0], &["/dev/fd/6/"], 0);
+        source.call(1, 1, "dup2", &[3, 0], &[], 0);
+        source.call(1, 1, "access", &[0], &["/dev/stdin"], 0);
+        source.call(1, 1, "linkat", &[CWD, 0, CWD, 0, i64::from(libc::AT_SYMLINK_FOLLOW)], &["/dev/fd/4", "c"], 0);
+        source.call(1, 1, "linkat", &[CWD, 0, CWD, 0, 0], &["/dev/fd/4", "d"], -18);
+        source.call(1, 1, "readlink", &[0], &["/proc/self/fd/3"], 4);
+        source.call(1, 1, "openat", &[CWD, 0, 0], &["/proc/self/fd/9"], -2);
+        source.call(1, 1, "openat", &[CWD, 0, 0], &["/proc/2/fd/3"], 7);
+        assert_eq!(source.resolver.left_out(), &BTreeMap::from([("outside of the directories", 4)]));
+    });
+    let expected = [
+        "openat /w/a - -",
+        "openat /w/a - -",
+        "read /w/a 0 -",
+        "openat /w/a - -",
+        "openat /w/dir - -",
+        "stat /w/dir/b - -",
+        "dup2 /w/a - -",
+        "access /w/a - -",
+        "linkat /w/a /w/c - -",
+        "linkat /dev/fd/4 /w/d - -",
+    ];
+    assert_eq!(found, expected);
+}

@@ -3,6 +3,9 @@
 /// What programs read of the system itself.
 const SYSTEM: &[&[u8]] = &[b"/proc", b"/sys", b"/dev", b"/usr", b"/lib", b"/lib32", b"/lib64", b"/etc"];
 
+/// What the kernel calls files of `memfd_create`: they are on no file system.
+const MEMORY: &[u8] = b"/memfd:";
+
 /// The files that are recorded: those below some directories, or all that are not of the system.
 #[derive(Clone, Debug, Default)]
 pub struct TraceScope {
@@ -31,7 +34,7 @@ impl TraceScope {
     pub fn has(&self, path: &[u8]) -> bool {
         let is_in = |dir: &[u8]| path.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
         match self.under.is_empty() {
-            true => !SYSTEM.iter().any(|dir| is_in(dir)),
+            true => !SYSTEM.iter().any(|dir| is_in(dir)) && !path.starts_with(MEMORY),
             false => self.under.iter().any(|dir| is_in(dir)),
         }
     }
@@ -44,8 +47,8 @@ mod tests {
     #[test]
     fn files_of_the_system_are_left_out_unless_they_are_wanted() {
         let all = TraceScope::default();
-        for (path, is_in) in [("/home/a", true), ("/usr", false), ("/usr/lib/x", false), ("/usrx", true), ("rel", true)]
-        {
+        let cases = [("/home/a", true), ("/usr", false), ("/usr/lib/x", false), ("/usrx", true), ("rel", true)];
+        for (path, is_in) in cases.into_iter().chain([("/memfd:x", false), ("/memfd", true)]) {
             assert_eq!(all.has(path.as_bytes()), is_in, "{path}");
         }
         let usr = TraceScope::new([b"/usr/lib/".to_vec()]);

@@ -72,6 +72,13 @@ pub(crate) struct TracedThread {
     pub between: Option<TimeBetween>,
 }
 
+impl TracedThread {
+    /// The path of an open file.
+    pub(crate) fn path(&self, fd: i32) -> Option<PathId> {
+        self.table.borrow().fds.get(&fd).and_then(|(file, _)| file.borrow().path)
+    }
+}
+
 /// All threads.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
