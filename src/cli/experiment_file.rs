@@ -193,7 +193,7 @@ impl Planned {
         let smaller = match args.scale {
             None => None,
             Some(factor) => {
-                let full = full_size(&planned, full_repeats);
+                let full = full_size(&planned, full_repeats, image_bytes(&file));
                 let mut names = reader.scaled(&mut cells, &planned, factor)?;
                 names.extend((file.repeats != full_repeats).then(|| "the number of runs".to_owned()));
                 planned = cells.iter().map(|cell| plan(cell, &[])).collect::<Result<_, _>>()?;
@@ -295,10 +295,16 @@ impl Planned {
         let runs = wrapped(&format!("{all}, {order}, {measured};"), "");
         let printed = printable::lines(&text).into_owned();
         let rest = "the creation of file sets, writeback and commands take additional time";
+        let images = experiment_scale::images_text(image_bytes(&self.file));
+        let images = if images.is_empty() || self.smaller.is_some() { String::new() } else { images + "\n" };
         let full = self.smaller.as_ref().map_or_else(String::new, |((_, names), full)| {
-            format!("{full}\n{}\n", wrapped(&format!("`--scale` makes smaller: {}", names.join(", ")), "  "))
+            format!(
+                "{}\n{}\n",
+                wrapped(full, "  "),
+                wrapped(&format!("`--scale` makes smaller: {}", names.join(", ")), "  ")
+            )
         });
-        format!("{}\n\n{runs}\n{rest}\n{budget}{full}", printed.trim_end())
+        format!("{}\n\n{runs}\n{rest}\n{images}{budget}{full}", printed.trim_end())
     }
 
     /// Says how many runs the budget allows. `each` is the measured time of one run of each cell.
@@ -320,13 +326,18 @@ impl Planned {
 }
 
 /// Says what the full size of an experiment needs.
-fn full_size(cells: &[PlannedArm], repeats: (u64, u64)) -> String {
+fn full_size(cells: &[PlannedArm], repeats: (u64, u64), images: u64) -> String {
     let of = cells.iter().map(|cell| CellNeeds {
         dirs: &cell.places.dirs,
         bytes: cell.whole_bytes(),
         length: cell.lengths().iter().copied().sum(),
     });
-    experiment_scale::full_size(&of.collect::<Vec<_>>(), repeats)
+    experiment_scale::full_size(&of.collect::<Vec<_>>(), repeats, images)
+}
+
+/// The room of the images that the commands of a file make.
+fn image_bytes(file: &ExperimentFile) -> u64 {
+    experiment_scale::image_bytes(file.hooks.iter().flat_map(|hook| hook.node.commands().map(|(_, command)| command)))
 }
 
 struct CellReader<'a> {

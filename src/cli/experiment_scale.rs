@@ -2,8 +2,9 @@
 
 use crate::measure::{Settings, WarmupLength};
 use crate::model::ModelValue;
-use crate::util::count::count;
+use crate::util::count::{count, grouped};
 use crate::util::{duration, size};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,9 +19,6 @@ const AT_LEAST: &str = ">=";
 
 /// The block of file systems: a size that is a multiple of it stays one.
 const BLOCK: i64 = 4096;
-
-/// Bytes per second at which runs that end by themselves are taken to move their files.
-const ASSUMED_RATE: u64 = 100 << 20;
 
 /// The names of the variables that are scaled.
 pub(super) fn names(variables: &[String]) -> Vec<&str> {
@@ -101,8 +99,33 @@ pub(super) struct CellNeeds<'a> {
     pub(super) length: Option<Duration>,
 }
 
-/// Says what the cells need at their full size: runs, room and time.
-pub(super) fn full_size(cells: &[CellNeeds<'_>], (min, max): (u64, u64)) -> String {
+/// The bytes that the images which commands make take once they are full: `truncate -s SIZE FILE …`. An image that is made
+/// several times counts once.
+pub(super) fn image_bytes<'a>(commands: impl Iterator<Item = &'a str>) -> u64 {
+    let mut images: BTreeMap<&str, u64> = BTreeMap::new();
+    for command in commands.flat_map(|command| command.split(['\n', ';', '&', '|'])) {
+        let mut words = command.split_whitespace().skip_while(|word| *word != "truncate").skip(1);
+        let (Some("-s"), Some(size)) = (words.next(), words.next().and_then(|size| size::parse(size).ok())) else {
+            continue;
+        };
+        for name in words {
+            let image = images.entry(name).or_default();
+            *image = size.max(*image);
+        }
+    }
+    images.into_values().fold(0, u64::saturating_add)
+}
+
+/// Says what images take besides the files of the measured directories; nothing without any.
+pub(super) fn images_text(bytes: u64) -> String {
+    match bytes {
+        0 => String::new(),
+        bytes => format!("images may take at most {}, with the files in them", size::format(bytes)),
+    }
+}
+
+/// Says what the cells need at their full size: runs, room and time. `images` is the room of [`image_bytes`].
+pub(super) fn full_size(cells: &[CellNeeds<'_>], (min, max): (u64, u64), images: u64) -> String {
     let n = cells.len() as u64;
     let runs = if min == max { count(n * min, "run") } else { format!("{} to {} runs", n * min, n * max) };
     // Cells in one directory use it one after another.
@@ -115,14 +138,19 @@ pub(super) fn full_size(cells: &[CellNeeds<'_>], (min, max): (u64, u64)) -> Stri
     }
     let room = places.iter().map(|(_, bytes)| *bytes).fold(0, u64::saturating_add);
     let all = |one: Duration| duration::format(one.saturating_mul(u32::try_from(max).unwrap_or(u32::MAX)));
-    let time = match cells.iter().map(|cell| cell.length).sum::<Option<Duration>>() {
-        Some(limit) => format!("measured for at most {}", all(limit)),
-        None => {
-            let moving = cells.iter().map(|cell| Duration::from_secs(cell.bytes / ASSUMED_RATE)).sum();
-            format!("about {} at 100 MiB/s if each run writes its files once", all(moving))
+    let limited = all(cells.iter().filter_map(|cell| cell.length).sum());
+    // How long these take depends on the device, and on the size of a call: nothing here knows it.
+    let time = match cells.iter().filter(|cell| cell.length.is_none()).count() as u64 {
+        0 => format!("measured for at most {limited}"),
+        unlimited if unlimited == n => "which end when their work is done".to_owned(),
+        unlimited => {
+            let unlimited = grouped(unlimited * max);
+            format!("of which {unlimited} end when their work is done, the others measured for at most {limited}")
         }
     };
-    format!("the full size needs {runs}, {time}, and {} for files", size::format(room))
+    let images =
+        Some(images_text(images)).filter(|text| !text.is_empty()).map_or_else(String::new, |text| format!("; {text}"));
+    format!("the full size needs {runs}, {time}, and {} for files{images}", size::format(room))
 }
 
 #[cfg(test)]
@@ -142,5 +170,34 @@ mod tests {
         assert_eq!(smaller("x", &ModelValue::Text("a".into()), 0.5, None), None);
         let at_least = |value, least| smaller("nfiles", &ModelValue::Int(value), 0.01, Some(least)).unwrap_or_default();
         assert_eq!((at_least(20000, 1000), at_least(500, 1000)), ("1000".into(), "500".into()));
+    }
+
+    #[test]
+    fn the_full_size_counts_images_and_promises_no_time_for_work() {
+        let commands = [
+            "test ! -e a.img || { echo a.img exists; exit 1; }",
+            "set -e\ntruncate -s 5G a.img b.img && mkfs.ext4 -q a.img",
+            "truncate -s 16G c.img; truncate -s 2G c.img",
+            "truncate x",
+        ];
+        assert_eq!(image_bytes(commands.into_iter()), 26 << 30);
+        let cell =
+            |length: Option<u64>| CellNeeds { dirs: &[], bytes: 4 << 30, length: length.map(Duration::from_secs) };
+        let of = |lengths: &[Option<u64>], images| {
+            full_size(&lengths.iter().copied().map(cell).collect::<Vec<_>>(), (3, 3), images)
+        };
+        assert_eq!(
+            of(&[Some(60), Some(60)], 26 << 30),
+            "the full size needs 6 runs, measured for at most 6m, and 4.0 GiB for files; images may take at \
+             most 26.0 GiB, with the files in them"
+        );
+        assert_eq!(
+            of(&[None], 0),
+            "the full size needs 3 runs, which end when their work is done, and 4.0 GiB for files"
+        );
+        assert!(
+            of(&[None, Some(60)], 0)
+                .contains("6 runs, of which 3 end when their work is done, the others measured for at most 3m,")
+        );
     }
 }
