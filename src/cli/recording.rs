@@ -39,6 +39,8 @@ const OLDER: &str = ".1";
 const MOST_LOST: Duration = Duration::from_secs(1);
 /// The most names of the tree at the beginning.
 const MOST_NAMES: usize = 1 << 20;
+/// What is left out of calls on descriptors.
+const SPECIAL: &str = "socket, pipe or device";
 /// What `ptrace` and strace can't see.
 const NOT_SEEN: [&str; 2] = ["io_uring", "time between calls"];
 
@@ -153,8 +155,11 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
         ("32-bit call", kernel.foreign),
     ];
     let others = bpf.as_ref().map_or(0, BpfRecorder::left_out);
-    let left_out = resolver.left_out().iter().map(|(why, n)| (*why, *n)).chain([("socket, pipe or device", others)]);
-    let left_out = counted(left_out);
+    // The kernel does not tell them apart.
+    let is_special = |why: &str| bpf.is_some() && matches!(why, "socket" | "pipe" | "device");
+    let name = |why| if is_special(why) { SPECIAL } else { why };
+    let left_out = resolver.left_out().iter().map(|(why, n)| (name(why), *n));
+    let left_out = counted(left_out.chain([(SPECIAL, others)]));
     drop(resolver);
     let partly_known = partly_known.into_inner();
     let not_seen = match &bpf {
@@ -222,7 +227,11 @@ fn by_bpf(args: &RecordArgs, what: &Recorded) -> Result<Option<BpfRecorder>, Fai
 
 /// What there was any of, with its number.
 fn counted(all: impl IntoIterator<Item = (&'static str, u64)>) -> BTreeMap<String, u64> {
-    all.into_iter().filter(|(_, n)| *n > 0).map(|(what, n)| (what.to_owned(), n)).collect()
+    let mut counts = BTreeMap::new();
+    for (what, n) in all.into_iter().filter(|(_, n)| *n > 0) {
+        *counts.entry(what.to_owned()).or_default() += n;
+    }
+    counts
 }
 
 /// The name of the part before the last.
@@ -388,8 +397,9 @@ fn list_calls(path: &Path) -> Result<u8, Failure> {
     }
     // Of a trace without calls.
     let _ = Stdout.write_all(text.as_bytes());
-    if reader.end().is_none() {
-        notice("warning: the trace lacks its end");
+    let missing = reader.missing();
+    if !missing.is_empty() {
+        notice(&format!("warning: the trace is incomplete: it lacks {}", missing.join(", ")));
     }
     Ok(0)
 }

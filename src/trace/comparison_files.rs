@@ -45,11 +45,21 @@ fn named<'s>(side: &'s TraceSummary, other: &TraceSummary) -> BTreeMap<&'s str, 
 }
 
 impl TraceComparison<'_> {
+    /// Why files can't be compared, if they can't.
+    pub(crate) fn without_files(&self) -> Option<String> {
+        let mut sides = self.sides.iter().zip(["A", "B"]);
+        sides.find_map(|(side, letter)| match side {
+            side if side.header.hashes_names => Some(format!("the names of {letter} are hidden")),
+            side if side.all_files.is_empty() && side.paths > 0 => Some(format!("{letter} has too many")),
+            _ => None,
+        })
+    }
+
     /// The files that differ by what they are used for, and not by more work: first those that are synced more or less often,
-    /// then those with the greatest part of the calls or of the time. None if names are hidden, or files are too many.
+    /// then those with the greatest part of the calls or of the time.
     pub(crate) fn files(&self) -> Vec<ComparedFile> {
         let [a, b] = self.sides;
-        if self.sides.iter().any(|side| side.header.hashes_names || side.all_files.is_empty()) {
+        if self.without_files().is_some() {
             return Vec::new();
         }
         let sides = [named(a, b), named(b, a)];

@@ -39,6 +39,7 @@ impl TraceComparison<'_> {
             let [a, b] = self.sides.map(TraceSummary::recorder);
             notes.push(format!("times are not compared: A was recorded by {a}, B by {b}, and each has its own cost"));
         }
+        notes.extend(self.without_files().map(|why| format!("files are not compared: {why}")));
         blocks.extend(SheetBlock::messages(NoteLabel::Note, &notes));
         for (side, letter) in self.sides.into_iter().zip(["A", "B"]) {
             if !side.is_complete() {

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Read, Write};
+use wml_text::count::count;
+use wml_text::{printable, size};
 
 /// The first bytes of a trace; the last but one is the version of the format.
 pub const TRACE_MARK: &[u8; 8] = b"wtrace\x01\n";
@@ -138,6 +140,22 @@ impl TraceEnd {
     pub fn is_complete(&self) -> bool {
         self.lost.values().all(|n| *n == 0) && self.dropped_parts == 0
     }
+}
+
+/// What a trace lacks, in words; none if it is complete.
+pub(crate) fn missing(end: Option<&TraceEnd>, cut_short: Option<u64>) -> Vec<String> {
+    let Some(end) = end else {
+        return vec![match cut_short {
+            Some(0) | None => {
+                "the end: the recorder was stopped by force, or `--max-size` began another file".to_owned()
+            }
+            Some(bytes) => format!("the end: its last {} are no whole block", size::format(bytes)),
+        }];
+    };
+    let lost = end.lost.iter().filter(|(_, n)| **n > 0);
+    let lost = lost.map(|(why, n)| format!("{} ({})", count(*n, "lost call"), printable::line(why)));
+    let dropped = (end.dropped_parts > 0).then(|| count(end.dropped_parts, "older part"));
+    lost.chain(dropped.map(|parts| format!("{parts} dropped by `--max-size`"))).collect()
 }
 
 fn crc(bytes: &[u8]) -> u32 {

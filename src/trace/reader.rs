@@ -83,6 +83,11 @@ impl<R: Read> TraceReader<R> {
         self.cut_short
     }
 
+    /// What it lacks, as far as it was read, in words; none if it is complete.
+    pub fn missing(&self) -> Vec<String> {
+        format::missing(self.end(), self.cut_short)
+    }
+
     /// The events of the next block; `None` behind the last.
     pub fn block(&mut self) -> Result<Option<Vec<TraceEvent>>, TraceError> {
         while !self.is_over {

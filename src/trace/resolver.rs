@@ -339,6 +339,7 @@ impl<'a> TraceResolver<'a> {
                 Some(libc::S_IFCHR | libc::S_IFBLK) => "device",
                 _ if found.path.is_some() => "outside of the directories",
                 _ if kind.class == CallClass::Map => "memory without a file",
+                Some(libc::S_IFREG | libc::S_IFDIR) => "file without a name",
                 _ => "other descriptor",
             });
         }

@@ -150,7 +150,7 @@ fn a_child_has_the_descriptors_and_the_directory_of_a_parent_that_is_not_followe
         source.with(1, 1, "write", &[1, 0, 10], &[], 10, |raw| {
             raw.files[0] = Some(FdFacts { id: Some(later), mode: Some(libc::S_IFREG), ..FdFacts::default() });
         });
-        assert_eq!(source.resolver.left_out()["other descriptor"], 1);
+        assert_eq!(source.resolver.left_out()["file without a name"], 1);
         source.with(1, 1, "write", &[1, 0, 10], &[], 10, |raw| {
             raw.files[0] = Some(FdFacts { mode: Some(libc::S_IFIFO), ..FdFacts::default() });
         });
@@ -226,7 +226,7 @@ fn pages_of_a_program_and_of_what_was_mapped_before_have_names() {
             let facts = FdFacts { id: id(inode), mode: Some(libc::S_IFREG), ..FdFacts::default() };
             source.with(1, 1, "page_fault", &[-1, 0, 4096, 8192], &[], 0, |raw| raw.files[0] = Some(facts));
         }
-        assert_eq!(source.resolver.left_out()["other descriptor"], 1);
+        assert_eq!(source.resolver.left_out()["file without a name"], 1);
         // Its files are not known.
         source.call(1, 1, "io_submit", &[], &[], 1);
     });

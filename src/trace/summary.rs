@@ -1,7 +1,7 @@
 //! A trace in figures: those of each class of calls, of the files that are used most, and of the whole.
 
 use super::call::{TraceEvent, TracedCall};
-use super::format::{TraceEnd, TraceError, TraceHeader};
+use super::format::{TraceEnd, TraceError, TraceHeader, missing};
 use super::kind::CallClass;
 use super::partly_known::PartlyKnown;
 use super::paths::PathId;
@@ -10,8 +10,6 @@ use super::spread::Spread;
 use super::used_files::{FileFigures, UsedFiles};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
-use wml_text::count::count;
-use wml_text::{printable, size};
 
 /// The calls of a class.
 #[derive(Clone, Debug, Default)]
@@ -176,27 +174,7 @@ impl TraceSummary {
 
     /// What is missing, in words; none if the trace is complete.
     pub fn missing(&self) -> Vec<String> {
-        let mut missing = Vec::new();
-        match (&self.end, self.cut_short) {
-            (Some(end), _) => {
-                let lost: Vec<String> = end
-                    .lost
-                    .iter()
-                    .filter(|(_, n)| **n > 0)
-                    .map(|(why, n)| format!("{} ({})", count(*n, "lost call"), printable::line(why)))
-                    .collect();
-                missing.extend(lost);
-                if end.dropped_parts > 0 {
-                    missing.push(format!("{} dropped by `--max-size`", count(end.dropped_parts, "older part")));
-                }
-            }
-            (None, Some(0) | None) => missing
-                .push("the end: the recorder was stopped by force, or `--max-size` began another file".to_owned()),
-            (None, Some(bytes)) => {
-                missing.push(format!("the end: its last {} are no whole block", size::format(bytes)));
-            }
-        }
-        missing
+        missing(self.end.as_ref(), self.cut_short)
     }
 
     /// The share of calls, of 1.
