@@ -2,12 +2,12 @@
 
 use super::comparison_answer;
 use super::differences::{Difference, DifferenceKind, differences};
-use super::findings::{Finding, findings, workload_factor};
+use super::findings::{Finding, at_most, findings, workload_factor};
 use super::numbers::with_direction;
 use super::sweep::sweep;
 use super::{
     DrawRule, FactorEffects, ImprovementForm, LevelTests, Pivot, Published, SfsSheet, Sweep, Validity, Variation,
-    cautions, notes, unlike,
+    cautions, level_findings, notes, unlike,
 };
 use crate::analysis::{Estimate, PrecisionRule, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation, REQUEST_RESPONSE, REQUESTS};
@@ -322,6 +322,9 @@ impl FactorialDesign<'_> {
 
     /// What the factors change in the first metric, unless cells have metrics of their own.
     fn findings(&self, cells: &[FactorialCell], workload: Option<usize>) -> Vec<Finding> {
+        if let (Some(factor), Some(metric)) = (&self.tables.study, self.metrics.first()) {
+            return at_most(level_findings::findings(&LevelTests::of(metric, 0, factor, self.factors, cells)));
+        }
         let metric = self.metrics.first().filter(|_| self.own.iter().all(Option::is_none));
         // More load is slower, as the curve shows.
         let names: Vec<String> =

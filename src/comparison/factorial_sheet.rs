@@ -183,7 +183,7 @@ fn about(result: &Factorial) -> String {
 
 /// A finding as a sentence of its own. The name of a level stays as it is.
 fn sentence(text: &str) -> String {
-    let words = [("the ", "The "), ("of ", "Of ")];
+    let words = [("the ", "The "), ("of ", "Of "), ("no ", "No ")];
     let found = words.iter().find_map(|(word, first)| Some(format!("{first}{}.", text.strip_prefix(word)?)));
     found.unwrap_or_else(|| format!("{text}."))
 }

@@ -62,6 +62,11 @@ pub(super) fn findings(
             names.iter().filter_map(of_factor).map(|found| Finding { text: before.clone() + &found.text, ..found }),
         );
     }
+    at_most(found)
+}
+
+/// The first sentences, and how many more there are.
+pub(super) fn at_most(mut found: Vec<Finding>) -> Vec<Finding> {
     let more = found.split_off(found.len().min(MOST));
     let clarity = more.iter().map(|found| found.clarity).max();
     found.extend(clarity.map(|clarity| Finding { text: format!("{} more are in the tables", more.len()), clarity }));

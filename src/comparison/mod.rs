@@ -27,6 +27,7 @@ mod formats;
 mod improvement;
 #[cfg(test)]
 mod improvement_tests;
+mod level_findings;
 mod level_tests;
 mod notes;
 mod numbers;
