@@ -12,6 +12,7 @@ use crate::measure::mount;
 use crate::os::held_dir::HeldDir;
 use crate::os::signals::{self, BrokenOff};
 use crate::os::{handle, limits, proc, reading};
+use crate::result::environment::MountInfo;
 use crate::trace::{
     BpfRecorder, PartlyKnown, PathId, ProcView, Recorded, RecordingEnd, RecordingWish, TRACE_MARK, TraceComparison,
     TraceEnd, TraceError, TraceEvent, TraceHeader, TraceReader, TraceResolver, TraceScope, TraceSummary, TraceWriter,
@@ -281,12 +282,16 @@ fn header(args: &RecordArgs, recorder: &str, scope: &TraceScope) -> TraceHeader 
     let [system, _, release, _, machine] = proc::uname();
     let first = args.under.first().map_or(Path::new("."), PathBuf::as_path);
     let gib = limits::memory().0 >> 30;
+    let mounted = mount(first);
+    let of_mount = |of: fn(&MountInfo) -> &String| mounted.as_ref().map(|mount| of(mount).clone());
     TraceHeader {
         wmlrun: VERSION.to_owned(),
         recorder: recorder.to_owned(),
         began: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs()),
         kernel: format!("{system} {release} {machine}"),
-        file_system: mount(first).map(|mount| mount.kind),
+        file_system: of_mount(|mount| &mount.kind),
+        device: of_mount(|mount| &mount.source),
+        mount_options: of_mount(|mount| &mount.options),
         hardware: Some(format!("{}, {gib} GiB", count(limits::processors() as u64, "processor"))),
         command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         under: scope.under().iter().map(|dir| String::from_utf8_lossy(dir).into_owned()).collect(),

@@ -3,6 +3,7 @@
 use super::console::notice;
 use super::recording::{can_not_record, create, record_once};
 use super::recording_args::RecordArgs;
+use super::screen::stderr_width;
 use crate::analysis::{median, paired_ratio};
 use crate::diag::Failure;
 use crate::os::child::ProcessEnd;
@@ -34,6 +35,9 @@ pub(super) fn check(args: &RecordArgs) -> Result<u8, Failure> {
     // Each way is first in turn.
     let pairs = (0..PAIRS).flat_map(|n| [n % 2 == 1, n % 2 == 0]).map(|is_recorded| (is_recorded, true));
     let mut shows_progress = false;
+    if stderr_width().is_some() {
+        notice(&format!("the command runs once, and then {PAIRS} times bare and {PAIRS} times recorded"));
+    }
     for (is_recorded, is_counted) in first.chain(pairs) {
         let seconds = measure(args, is_recorded);
         if let Some(signal) = signals::received() {

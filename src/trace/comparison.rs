@@ -360,4 +360,23 @@ mod tests {
         assert_eq!(TraceComparison::of(&a, &b).differences, ["B makes 2 fsync calls, A 1"]);
         assert_eq!(TraceComparison::of(&a, &counted(&[])).differences, ["B has no calls"]);
     }
+
+    #[test]
+    fn what_differs_between_the_recordings_is_a_condition() {
+        let mut sides = [trace(OLD, 10, 1), trace(OLD, 10, 1)];
+        let conditions =
+            |sides: &[TraceSummary; 2]| TraceComparison::of(&sides[0], &sides[1]).sheet(["a", "b"]).answer.conditions;
+        assert_eq!(conditions(&sides), Vec::<String>::new());
+        let known = |text: &str| Some(text.to_owned());
+        for (side, device) in sides.iter_mut().zip(["/dev/sda1", "/dev/sdb1"]) {
+            (side.header.file_system, side.header.device) = (known("ext4"), known(device));
+        }
+        // What one side does not know does not differ.
+        sides[0].header.mount_options = known("rw,noatime");
+        sides[1].header.under = vec!["/db".to_owned()];
+        let differs = "differs: files (A all but those of the system, B below /db); device (A /dev/sda1, B /dev/sdb1)";
+        assert_eq!(conditions(&sides), [differs]);
+        sides[0].header.hashes_names = true;
+        assert_eq!(conditions(&sides), ["differs: device (A /dev/sda1, B /dev/sdb1)"]);
+    }
 }

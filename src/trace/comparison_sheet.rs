@@ -70,6 +70,8 @@ impl TraceComparison<'_> {
         let pairs = [
             ("files", [0, 1].map(|n| (!is_hidden).then(|| files(n)))),
             ("file system", headers.map(|header| header.file_system.clone())),
+            ("device", headers.map(|header| header.device.clone())),
+            ("mount options", headers.map(|header| header.mount_options.clone())),
             ("machine", headers.map(|header| header.hardware.clone())),
             ("kernel", [kernel(0), kernel(1)]),
         ];

@@ -69,6 +69,11 @@ pub struct TraceHeader {
     /// The file system of the working directory, or of the first directory of `under`.
     #[serde(default)]
     pub file_system: Option<String>,
+    /// What it is mounted from, and how; hidden with names.
+    #[serde(default)]
+    pub device: Option<String>,
+    #[serde(default)]
+    pub mount_options: Option<String>,
     /// The class of the hardware: processors and memory.
     #[serde(default)]
     pub hardware: Option<String>,

@@ -53,6 +53,7 @@ impl<'a> TraceWriter<'a> {
         if header.hashes_names {
             header.command.clear();
             header.under.clear();
+            (header.device, header.mount_options) = (None, None);
         }
         let length = begin(&mut *output, &header)?;
         Ok(Self {
