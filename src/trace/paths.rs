@@ -12,9 +12,15 @@ impl PathId {
     pub const UNKNOWN: Self = Self(1);
 }
 
+/// The longest name: one that is too long for a file is looked for too.
+const LONGEST_NAME: usize = libc::PATH_MAX as usize;
+/// How deep a path can be. What is deeper is not known.
+const DEEPEST: u16 = 2048;
+
 #[derive(Clone, Copy, Debug)]
 struct PathNode {
     parent: u32,
+    depth: u16,
     /// Where its name ends in the text; it begins where that of the node before ends.
     end: u64,
 }
@@ -38,7 +44,7 @@ impl Default for PathTable {
 impl PathTable {
     /// A table of the two roots.
     pub fn new() -> Self {
-        let node = PathNode { parent: 0, end: 0 };
+        let node = PathNode { parent: 0, depth: 0, end: 0 };
         Self { nodes: vec![node, node], text: Vec::new(), slots: vec![0; 64], hashes: RandomState::new() }
     }
 
@@ -80,15 +86,24 @@ impl PathTable {
         }
     }
 
-    /// The path of a name in a directory.
+    /// True if a directory can have this name: what the table takes, a reader takes.
+    pub(crate) fn takes(&self, parent: PathId, name: &[u8]) -> bool {
+        let is_name = !name.contains(&b'/') && !name.contains(&0) && name != b"." && name != b"..";
+        is_name && (1..=LONGEST_NAME).contains(&name.len()) && self.nodes[parent.0 as usize].depth < DEEPEST
+    }
+
+    /// The path of a name in a directory; an unknown one if there can be no such name.
     pub fn entry(&mut self, parent: PathId, name: &[u8]) -> PathId {
         let at = self.slot(parent, name);
         if self.slots[at] != 0 {
             return PathId(self.slots[at]);
         }
-        let Ok(id) = u32::try_from(self.nodes.len()) else { return PathId::UNKNOWN };
+        let Some(id) = u32::try_from(self.nodes.len()).ok().filter(|_| self.takes(parent, name)) else {
+            return PathId::UNKNOWN;
+        };
         self.text.extend_from_slice(name);
-        self.nodes.push(PathNode { parent: parent.0, end: self.text.len() as u64 });
+        let depth = self.nodes[parent.0 as usize].depth + 1;
+        self.nodes.push(PathNode { parent: parent.0, depth, end: self.text.len() as u64 });
         self.slots[at] = id;
         if self.nodes.len() * 4 > self.slots.len() * 3 {
             self.grow();
@@ -132,13 +147,7 @@ impl PathTable {
 
     /// How many directories it is below its root.
     pub fn depth(&self, id: PathId) -> usize {
-        let mut at = id;
-        std::iter::from_fn(|| {
-            let is_below = at.0 > PathId::UNKNOWN.0;
-            at = self.parent(at);
-            is_below.then_some(())
-        })
-        .count()
+        usize::from(self.nodes[id.0 as usize].depth)
     }
 }
 
@@ -158,6 +167,19 @@ mod tests {
         let unknown = paths.resolve(PathId::UNKNOWN, b"d/e");
         assert_eq!(paths.path(unknown), b"d/e");
         assert_eq!(paths.resolve(PathId::ROOT, b"/a/x y"), file);
+    }
+
+    #[test]
+    fn what_can_be_no_name_is_not_known() {
+        let mut paths = PathTable::new();
+        let mut resolve = |name: &[u8]| paths.resolve(PathId::ROOT, name);
+        let longest = [b'a'; LONGEST_NAME + 1];
+        assert_ne!(resolve(&longest[1..]), PathId::UNKNOWN);
+        assert_eq!((resolve(&longest), resolve(b"/a\0b")), (PathId::UNKNOWN, PathId::UNKNOWN));
+        let deepest = b"d/".repeat(usize::from(DEEPEST));
+        assert_ne!(resolve(&deepest), PathId::UNKNOWN);
+        let unknown = resolve(&[&deepest, b"e/f".as_slice()].concat());
+        assert_eq!(paths.path(unknown), b"f");
     }
 
     #[test]

@@ -64,6 +64,24 @@ impl RawCall {
         self.args[arg] as i32
     }
 
+    /// Why a call is on no file at all, and did nothing: its name is none.
+    pub(crate) fn without_name(&self) -> Option<&'static str> {
+        let kind = self.kind.get();
+        kind.arg(CallArg::Path)?;
+        let name = self.names[0].as_deref();
+        let is_empty = name.is_some_and(<[u8]>::is_empty);
+        // With a directory's descriptor an empty name may stand for that.
+        let has_dir = kind.arg(CallArg::Dir).is_some_and(|at| self.fd(at) != libc::AT_FDCWD);
+        match i32::try_from(-self.result) {
+            Ok(libc::EFAULT) if is_empty || name.is_none() => Some("with a bad address"),
+            Ok(libc::ENOENT) if is_empty && !has_dir => Some("with an empty name"),
+            Ok(libc::ENAMETOOLONG) if name.is_none_or(|name| name.len() + 1 >= libc::PATH_MAX as usize) => {
+                Some("with a name that is too long")
+            }
+            _ => None,
+        }
+    }
+
     /// The kind of a call, where its arguments decide: locks by `fcntl`, and looking at an open file with an empty name.
     pub(crate) fn exact_kind(&self) -> KindId {
         let kind = self.kind.get();

@@ -9,11 +9,6 @@ use super::varint::take;
 use super::writer::TreeEntry;
 use std::io::Read;
 
-/// The longest name of a file, as Linux has it.
-const LONGEST_NAME: usize = 255;
-/// How deep a path can be.
-const DEEPEST: u16 = 2048;
-
 /// A trace that is read.
 pub struct TraceReader<R> {
     input: R,
@@ -22,7 +17,6 @@ pub struct TraceReader<R> {
     /// The path of each number of the file. They are as in the file, which may have a path twice.
     paths: PathTable,
     numbers: Vec<PathId>,
-    depths: Vec<u16>,
     tree: Vec<TreeEntry>,
     end: Option<TraceEnd>,
     cut_short: Option<u64>,
@@ -52,7 +46,6 @@ impl<R: Read> TraceReader<R> {
             header,
             paths: PathTable::new(),
             numbers: vec![PathId::ROOT, PathId::UNKNOWN],
-            depths: vec![0, 0],
             tree: Vec::new(),
             end: None,
             cut_short: None,
@@ -132,14 +125,12 @@ impl<R: Read> TraceReader<R> {
     fn add_paths(&mut self, mut bytes: &[u8]) -> Option<()> {
         while !bytes.is_empty() {
             let parent = usize::try_from(take(&mut bytes)?).ok()?;
-            let length = usize::try_from(take(&mut bytes)?).ok().filter(|n| (1..=LONGEST_NAME).contains(n))?;
+            let length = usize::try_from(take(&mut bytes)?).ok()?;
             let (name, rest) = bytes.split_at_checked(length)?;
             bytes = rest;
-            let depth = self.depths.get(parent).filter(|depth| **depth < DEEPEST)? + 1;
-            let is_name = !name.contains(&b'/') && !name.contains(&0) && name != b"." && name != b"..";
-            let id = is_name.then(|| Some(self.paths.entry(*self.numbers.get(parent)?, name)))?;
-            self.numbers.push(id?);
-            self.depths.push(depth);
+            let parent = *self.numbers.get(parent)?;
+            let id = self.paths.takes(parent, name).then(|| self.paths.entry(parent, name))?;
+            self.numbers.push(id);
         }
         Some(())
     }

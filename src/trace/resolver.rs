@@ -16,8 +16,6 @@ use std::rc::Rc;
 /// What receives the events of a trace.
 pub type EventSink<'a> = Box<dyn FnMut(&TraceEvent, &PathTable) -> io::Result<()> + 'a>;
 
-/// The result of a call with a bad address, which did nothing.
-const BAD_ADDRESS: i64 = -(libc::EFAULT as i64);
 /// The flags of an `open` that makes a file without a name.
 const UNNAMED: u32 = libc::O_TMPFILE as u32;
 /// Calls that are lost: no other reason tells of them.
@@ -296,14 +294,13 @@ impl<'a> TraceResolver<'a> {
     fn find(&mut self, raw: &RawCall, kind: &CallKind) -> FoundFiles {
         let mut found = FoundFiles::default();
         let opens = kind.class == CallClass::Open;
-        let has_name = kind.arg(CallArg::Path).is_some();
         if let Some(at) = kind.arg(CallArg::Fd) {
             found.file = self.descriptor(raw, raw.fd(at), raw.files[0].as_ref());
-        } else if has_name && raw.result == BAD_ADDRESS && raw.names[0].as_ref().is_none_or(Vec::is_empty) {
-            found.outside = Some("with a bad address");
+        } else if let Some(why) = raw.without_name() {
+            found.outside = Some(why);
         } else if let Some((path, file)) = self.name(raw, kind, CallArg::Path, 0) {
             (found.path, found.file) = (Some(path), file);
-        } else if has_name {
+        } else if kind.arg(CallArg::Path).is_some() {
             found.outside = Some(UNREADABLE);
         } else if matches!(kind.name, "munmap" | "msync") {
             found.file = self.tables(raw).table.borrow().mapped(raw.args[0]);

@@ -247,6 +247,8 @@ fn what_is_not_known_is_not_recorded_as_a_file() {
     assert_eq!(found, ["openat rel - -", "read rel 0 -"]);
 }
 
+const BAD_ADDRESS: i64 = -(libc::EFAULT as i64);
+
 #[test]
 fn a_file_without_a_name_is_not_its_directory_and_a_bad_address_is_nothing() {
     let id =
@@ -257,11 +259,15 @@ fn a_file_without_a_name_is_not_its_directory_and_a_bad_address_is_nothing() {
         source.call(1, 1, "write", &[3, 0, 10], &[], 10);
         source.call(1, 1, "openat", &[CWD, 0, unnamed], &["d"], -i64::from(libc::EOPNOTSUPP));
         source.call(1, 1, "openat", &[CWD, 0, 0], &[], BAD_ADDRESS);
+        source.call(1, 1, "stat", &[0, 0], &[""], -i64::from(libc::ENOENT));
+        source.call(1, 1, "stat", &[0, 0], &[], -i64::from(libc::ENAMETOOLONG));
+        source.call(1, 1, "stat", &[0, 0], &[&"a".repeat(4095)], -i64::from(libc::ENAMETOOLONG));
         source.call(1, 1, "utimensat", &[CWD, 0, 0, 0], &[""], BAD_ADDRESS);
         source.call(1, 1, "read", &[3, 0, 10], &[], BAD_ADDRESS);
         source.call(1, 1, "fchmodat2", &[CWD, 0, 0, 0], &["e"], 0);
         source.call(1, 1, "unlink", &[0], &[], -2);
-        assert_eq!(source.resolver.left_out(), &BTreeMap::from([("with a bad address", 2)]));
+        let none = [("with a bad address", 2), ("with an empty name", 1), ("with a name that is too long", 2)];
+        assert_eq!(source.resolver.left_out(), &BTreeMap::from(none));
         assert_eq!(source.resolver.unreadable(), 1);
     });
     let expected =

@@ -69,7 +69,6 @@ impl UsedFiles {
     }
 
     fn count(&mut self, path: PathId, figures: FileFigures, paths: &PathTable) {
-        // A depth costs a walk.
         if let Some(known) = self.files.get_mut(&path) {
             *known += FileFigures { is_sum: known.is_sum, depth: known.depth, ..figures };
             return;

@@ -406,3 +406,20 @@ fn synchronous_writes_and_syncs_of_all_are_recorded() {
         );
     }
 }
+
+#[test]
+fn names_that_no_file_can_have_leave_a_trace_readable() {
+    for way in ways() {
+        let script = "n=$(printf %0300d 0); test -e $n; test -e ''; test -e $n$n$n$n$n$n$n$n$n$n$n$n$n$n; exit 0";
+        let recorded =
+            Wml::below(&disk()).args(["record", "--by", way, "-o", "t.wtrace", "--", "sh", "-c", script]).run();
+        let recorded = recorded.exits(0);
+        for said in ["lost: 0\n", "1 with a name that is too long", "1 with an empty name"] {
+            assert!(recorded.stderr.contains(said), "{way}: {}", recorded.stderr);
+        }
+        let trace = recorded.dir().join("t.wtrace");
+        let listed = Wml::new().args(["trace", "show", "--calls"]).args([trace]).run().exits(0).stdout;
+        let name = "0".repeat(300);
+        assert!(listed.lines().any(|line| line.contains("ENAMETOOLONG") && line.ends_with(&name)), "{way}: {listed}");
+    }
+}
