@@ -10,6 +10,7 @@ use super::experiment_permission::hook_lines;
 use super::experiment_scale::{self, CellNeeds};
 use super::experiments::{describe, print_text};
 use super::is_profile;
+use super::scaled_names::{ScaledVariable, distinct, level_name};
 use super::script_input;
 use super::shell_text::{set_option, split};
 use super::unit;
@@ -17,8 +18,8 @@ use super::usage::near_path;
 use crate::batch;
 use crate::diag::{Code, Diagnostic, Failure, Status, nearest};
 use crate::experiment::{
-    Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, RuleWanted, SUITES, ScopeHook, SetVariable,
-    WantedFactor, precision, read_file, suite,
+    Arm, Experiment, ExperimentFile, ExperimentKind, FileFactor, FileLevel, Hooks, RuleWanted, SUITES, ScopeHook,
+    SetVariable, WantedFactor, precision, read_file, suite,
 };
 use crate::import::Metric;
 use crate::report;
@@ -125,6 +126,8 @@ struct Planned {
     cells: Vec<PlannedArm>,
     /// What `--scale` has made smaller, and the full size.
     smaller: Option<((f64, Vec<String>), String)>,
+    /// The names of the levels of each factor with `--scale`.
+    level_names: Vec<Vec<String>>,
     is_allowed: bool,
     budget: Option<Duration>,
 }
@@ -190,11 +193,14 @@ impl Planned {
                 plan(cell, &wrong)?;
             }
         }
+        let mut level_names = Vec::new();
         let smaller = match args.scale {
             None => None,
             Some(factor) => {
                 let full = full_size(&planned, full_repeats, image_bytes(&file));
-                let mut names = reader.scaled(&mut cells, &planned, factor)?;
+                let (mut names, variables) = reader.scaled(&mut cells, &planned, factor)?;
+                level_names = reader.scaled_names(&cells, &variables);
+                reader.rename(&mut cells, &level_names);
                 names.extend((file.repeats != full_repeats).then(|| "the number of runs".to_owned()));
                 planned = cells.iter().map(|cell| plan(cell, &[])).collect::<Result<_, _>>()?;
                 Some(((factor, names), full))
@@ -204,7 +210,18 @@ impl Planned {
         let is_allowed = args.experiment.words.allow_system();
         let name = file.name.clone().unwrap_or(found.stem);
         let budget = args.experiment.budget;
-        Ok(Self { map, file, file_name: found.name, name, arms, cells: planned, smaller, is_allowed, budget })
+        Ok(Self {
+            map,
+            file,
+            file_name: found.name,
+            name,
+            arms,
+            cells: planned,
+            smaller,
+            level_names,
+            is_allowed,
+            budget,
+        })
     }
 
     /// Returns an error with all commands of the file unless they are permitted.
@@ -222,7 +239,7 @@ impl Planned {
     /// Builds the description of the experiment.
     fn description(self, args: &FileArgs) -> Result<(Experiment, Vec<PlannedArm>), Failure> {
         let (min_runs, max_runs) = self.file.repeats;
-        let factor = |factor: &crate::experiment::FileFactor| WantedFactor {
+        let factor = |factor: &FileFactor| WantedFactor {
             name: factor.name.node.clone(),
             levels: factor.levels.iter().map(|level| level.name.node.clone()).collect(),
         };
@@ -243,8 +260,8 @@ impl Planned {
         let described = describe(&common, &self.name, (self.arms, &self.cells), &metrics, rule, Hooks::default())?;
         let records = self.file.records.into_iter().map(|record| record.node).collect();
         let (record_space, file) = (self.file.record_space, self.file_name);
-        let scale = self.smaller.map(|(scale, _)| scale);
-        Ok((Experiment { file, records, record_space, scale, scopes, ..described }, self.cells))
+        let (scale, scaled_names) = (self.smaller.map(|(scale, _)| scale), self.level_names);
+        Ok((Experiment { file, records, record_space, scale, scaled_names, scopes, ..described }, self.cells))
     }
 
     /// Formats the plan: the cells with their runs and measured times, the commands, and the whole time.
@@ -364,6 +381,20 @@ impl<'a> CellReader<'a> {
         all.into_iter().map(|levels| self.cell(levels)).collect()
     }
 
+    /// Names the cells by these levels of each factor.
+    fn rename(&self, cells: &mut [FileCell<'a>], names: &[Vec<String>]) {
+        for cell in cells {
+            let name = |(n, factor): (usize, &FileFactor)| {
+                let level = factor.levels.iter().position(|level| level.name.node == cell.levels[n].name.node)?;
+                Some(format!("{}={}", factor.name.node, names.get(n)?.get(level)?))
+            };
+            let named: Vec<String> = self.file.factors.iter().enumerate().filter_map(name).collect();
+            if !named.is_empty() {
+                cell.arm.name = named.join(",");
+            }
+        }
+    }
+
     fn cell(&self, levels: Vec<&'a FileLevel>) -> Result<FileCell<'a>, Box<Diagnostic>> {
         let mut words = flat(self.common()?);
         words.extend(self.given.iter().cloned());
@@ -390,9 +421,14 @@ impl<'a> CellReader<'a> {
         placed(&self.file.options, &self.file.set, self.given)
     }
 
-    /// Makes the cells smaller. Returns what has changed.
-    fn scaled(&self, cells: &mut [FileCell<'a>], planned: &[PlannedArm], factor: f64) -> Result<Vec<String>, Failure> {
-        let mut all: Vec<String> = Vec::new();
+    /// Makes the cells smaller. Returns what has changed, and the variables of each cell.
+    fn scaled(
+        &self,
+        cells: &mut [FileCell<'a>],
+        planned: &[PlannedArm],
+        factor: f64,
+    ) -> Result<(Vec<String>, Vec<Vec<ScaledVariable>>), Failure> {
+        let (mut all, mut variables_of_cells): (Vec<String>, Vec<Vec<ScaledVariable>>) = (Vec::new(), Vec::new());
         for (cell, planned) in cells.iter_mut().zip(planned) {
             let own = cell.levels.iter().rev().map(|level| &level.scale).find(|names| !names.is_empty());
             let variables = own.unwrap_or(&self.file.scale);
@@ -401,7 +437,7 @@ impl<'a> CellReader<'a> {
             let settings = &planned.line.settings.0;
             let of = (variables.as_slice(), values);
             let changed = experiment_scale::scale(&mut cell.arm.words, of, factor, settings, self.given);
-            let changed = changed.ok_or_else(|| {
+            let (changed, scaled) = changed.ok_or_else(|| {
                 let (script, names) = (planned.line.script().unwrap_or_default(), names.join("`, `$"));
                 let text = format!("`--scale` would change nothing of `{script}`: it has no variable `${names}`");
                 Failure::wrong(text, "name its sizes and counts in `scale` of a copy of the experiment file")
@@ -411,8 +447,29 @@ impl<'a> CellReader<'a> {
                     all.push(what);
                 }
             }
+            variables_of_cells.push(scaled);
         }
-        Ok(all)
+        Ok((all, variables_of_cells))
+    }
+
+    /// The names of the levels of each factor once these variables of each cell are smaller. Numbers of factors that are
+    /// more than names, such as loads, stay.
+    fn scaled_names(&self, cells: &[FileCell<'a>], variables: &[Vec<ScaledVariable>]) -> Vec<Vec<String>> {
+        let tables = &self.file.tables;
+        let kept = [&tables.columns, &tables.curve, &tables.study];
+        let of_factor = |(n, factor): (usize, &FileFactor)| {
+            let is_kept = kept.iter().any(|name| name.as_ref() == Some(&factor.name.node));
+            let of_level = |level: &FileLevel| {
+                let full = level.name.node.clone();
+                let cell = cells.iter().position(|cell| cell.levels[n].name.node == full).filter(|_| !is_kept);
+                let is_set = |name: &str| level.set.iter().any(|(set, _)| set.node == name);
+                let of = cell.and_then(|cell| variables.get(cell)).map_or(&[][..], Vec::as_slice);
+                let name = level_name(&full, of, &is_set);
+                (full, name)
+            };
+            distinct(&factor.levels.iter().map(of_level).collect::<Vec<_>>())
+        };
+        self.file.factors.iter().enumerate().map(of_factor).collect()
     }
 
     fn script<'b>(&'b self, levels: &[&'b FileLevel]) -> Option<&'b Spanned<String>> {

@@ -1,5 +1,6 @@
 //! `--scale` of an experiment: the same cells with smaller sizes, counts and run times, and what the full size needs.
 
+use super::scaled_names::ScaledVariable;
 use crate::measure::{Settings, WarmupLength};
 use crate::model::ModelValue;
 use crate::util::count::{count, grouped};
@@ -34,15 +35,15 @@ fn split(variable: &str) -> (&str, &str) {
 }
 
 /// Makes a cell smaller, by further words of its command line. `values` are those of the variables, `given` has the words
-/// of the command line. Returns what has changed; `None` if the script has none of the variables.
+/// of the command line. Returns what has changed, and the variables; `None` if the script has none of them.
 pub(super) fn scale(
     words: &mut Vec<String>,
     (variables, values): (&[String], Vec<(String, ModelValue)>),
     factor: f64,
     settings: &Settings,
     given: &[String],
-) -> Option<Vec<String>> {
-    let mut changed = Vec::new();
+) -> Option<(Vec<String>, Vec<ScaledVariable>)> {
+    let (mut changed, mut scaled) = (Vec::new(), Vec::new());
     for (name, value) in values {
         let is_inverse = variables.contains(&format!("{INVERSE}{name}"));
         let least = variables.iter().map(|variable| split(variable)).find(|(of, _)| *of == name);
@@ -50,6 +51,9 @@ pub(super) fn scale(
         let of_least = least.and_then(|least| size::parse(least).ok()).and_then(|least| i64::try_from(least).ok());
         if let Some(smaller) = smaller(&name, &value, if is_inverse { 1.0 / factor } else { factor }, of_least) {
             words.push(format!("--set={name}={smaller}"));
+            if let (ModelValue::Int(full), Ok(smaller)) = (value, smaller.parse()) {
+                scaled.push(ScaledVariable { name: name.clone(), full, scaled: smaller });
+            }
             let at_least = least.map_or_else(String::new, |least| format!(" (at least {least})"));
             changed.push(format!("`${name}`{at_least}"));
         }
@@ -70,7 +74,7 @@ pub(super) fn scale(
         words.push(format!("--warmup={}", shorter(length)));
         changed.push("the warm-up".to_owned());
     }
-    Some(changed)
+    Some((changed, scaled))
 }
 
 /// Returns the smaller value of a variable, or `None` if it is no number. Only `$scale` may be a fraction: the others are

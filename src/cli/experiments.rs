@@ -223,6 +223,7 @@ pub(super) fn describe(
         records: Vec::new(),
         record_space: false,
         scale: None,
+        scaled_names: Vec::new(),
         retry_disturbed: args.retry_disturbed.unwrap_or_default(),
         verdict: if rule.is_comparison() { experiment::VERDICT.to_owned() } else { String::new() },
         rule,

@@ -47,6 +47,7 @@ mod recording_args;
 mod recording_overhead;
 mod run_options;
 mod run_tables;
+mod scaled_names;
 mod screen;
 mod script_input;
 mod shell_text;

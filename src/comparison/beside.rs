@@ -57,7 +57,7 @@ impl Published {
         let ours = |row: &[String], group: &[String], n: usize| {
             let is_at = |cell: &&FactorialCell| {
                 let mut named = keys.iter().zip(row).filter_map(|(key, level)| Some((key.as_ref()?, level)));
-                named.all(|(key, level)| cell.levels[*key] == *level) && of_others(cell) == group
+                named.all(|(key, level)| result.full_name(cell, *key) == level) && of_others(cell) == group
             };
             let found = result.cells.iter().find(is_at).and_then(|cell| cell.metrics.get(n));
             let shown = |of: &CellMetric| Some(figure(&of.metric, of.estimate?.value));

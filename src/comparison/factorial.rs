@@ -35,6 +35,9 @@ pub struct Factorial {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_runs: Option<u64>,
     pub factors: Vec<FactorLevels>,
+    /// The names of the levels of each factor at the full size, by which published figures are found; may be empty.
+    #[serde(skip)]
+    pub full_names: Vec<Vec<String>>,
     /// The names of the metrics, the primary one first.
     pub metrics: Vec<String>,
     /// The cells: all combinations of the levels, of which the level of the last factor changes first.
@@ -134,6 +137,13 @@ impl Factorial {
         let of_cell =
             |cell: &FactorialCell| Some(format!("{}: {} failed: {}", cell.name, cell.failed, cell.failure.as_ref()?));
         self.cells.iter().filter_map(of_cell).collect()
+    }
+
+    /// The name of a cell's level of the factor at a position, at the full size.
+    pub(super) fn full_name<'a>(&'a self, cell: &'a FactorialCell, factor: usize) -> &'a str {
+        let level = &cell.levels[factor];
+        let at = self.factors[factor].levels.iter().position(|other| other == level);
+        at.and_then(|at| self.full_names.get(factor)?.get(at)).unwrap_or(level)
     }
 
     /// True if cells have different metrics at the same position.
@@ -288,6 +298,7 @@ impl FactorialDesign<'_> {
             stop: self.stop,
             planned_runs: self.planned_runs,
             factors: self.factors.to_vec(),
+            full_names: Vec::new(),
             metrics: self.metrics.iter().map(Metric::to_string).collect(),
             effects,
             pivots: self.tables.columns.as_ref().map_or_else(Vec::new, pivot),

@@ -60,8 +60,12 @@ impl Experiment {
         let RuleWanted::Factorial { factors, max_runs, until_ci, stop, order, tables, .. } = &self.rule else {
             return None;
         };
-        let levels = |factor: &WantedFactor| FactorLevels { name: factor.name.clone(), levels: factor.levels.clone() };
-        let factors: Vec<FactorLevels> = factors.iter().map(levels).collect();
+        let full: Vec<Vec<String>> = factors.iter().map(|factor| factor.levels.clone()).collect();
+        let levels = |(n, factor): (usize, &WantedFactor)| {
+            let scaled = self.scaled_names.get(n).filter(|names| names.len() == factor.levels.len());
+            FactorLevels { name: factor.name.clone(), levels: scaled.unwrap_or(&factor.levels).clone() }
+        };
+        let factors: Vec<FactorLevels> = factors.iter().enumerate().map(levels).collect();
         let cells: Vec<(String, Vec<Observation>)> =
             self.arms.iter().map(|arm| arm.name.clone()).zip(runs.iter().cloned()).collect();
         let metrics = self.metrics();
@@ -81,7 +85,7 @@ impl Experiment {
             in_blocks: !in_order && has_all_runs,
             tables,
         };
-        Some(design.result(state, &cells))
+        Some(Factorial { full_names: full, ..design.result(state, &cells) })
     }
 }
 

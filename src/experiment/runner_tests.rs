@@ -53,6 +53,7 @@ pub(in crate::experiment) fn experiment(runs: u64, hooks: &[(&str, String)]) -> 
         records: Vec::new(),
         record_space: false,
         scale: None,
+        scaled_names: Vec::new(),
         retry_disturbed: 0,
         verdict: super::super::wanted::VERDICT.to_owned(),
         rule: RuleWanted::Repeat { min_runs: runs, max_runs: runs, until_ci: None },

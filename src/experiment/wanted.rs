@@ -67,6 +67,9 @@ pub struct Experiment {
     /// The factor of `--scale`, and what it has made smaller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<(f64, Vec<String>)>,
+    /// The names of the levels of each factor in results, if it has changed what they say. Hooks get those of the rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scaled_names: Vec<Vec<String>>,
     /// The maximum number of times that a run is made again if other programs disturbed it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retry_disturbed: u64,

@@ -173,6 +173,7 @@ pub(super) fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -
             records: Vec::new(),
             record_space: false,
             scale: None,
+            scaled_names: Vec::new(),
             retry_disturbed: 0,
             verdict: crate::experiment::VERDICT.to_owned(),
             rule,

@@ -94,19 +94,24 @@ fn a_plan_starts_nothing() {
 #[test]
 fn an_experiment_is_tried_at_a_small_scale() {
     let file = "scale = [\"n\", \"1/part\", \"twice\"]\noptions = \"--runtime 60\"\n".to_owned();
-    let hook = "[[hook]]\nat = \"run\"\nbefore = \"echo $WMLRUN_SCALE >> scales\"\n";
+    let hook = "[[hook]]\nat = \"run\"\nbefore = \"echo $WMLRUN_SCALE $WMLRUN_LEVEL_n >> scales\"\n";
     let lab = lab(&(file + &FILE.replace("levels = [1, 2]", "levels = [20, 40]") + hook));
     fs::write(lab.path("files/x.wml"), format!("set $part=10\nset $twice=$part * 2\n{SCRIPT}")).unwrap();
     let full = "the full size needs 8 runs, measured for at most 8m, and 40.0 KiB for files";
     let text = lab.run("experiment files/study.toml --scale 0.1 --plan", 0);
     assert!(text.contains("--set=n=4 --set=part=100 --runtime=6s") && text.contains(full), "{text}");
     assert!(!text.contains("twice"), "{text}");
+    // Levels are named by what is run, and hooks get the names of the file.
+    assert!(text.contains("\nn=2,io=plain ") && text.contains("\nn=4,io=pinned "), "{text}");
     let text = lab.run("experiment files/study.toml --scale 0.1 --plan --runtime 30", 0);
     assert!(text.contains("--set=part=100") && !text.contains("--runtime=6s"), "{text}");
     let options = "--scale 0.1 --engine null --no-quiesce --allow-system --results r";
     let text = lab.run(&format!("experiment files/study.toml {options} --quiet"), 0).replace("\n  ", " ");
     assert!(text.contains("`--scale 0.1` made `$n`, `$part`, the run time smaller than in the source"), "{text}");
-    assert_eq!(fs::read_to_string(lab.path("scales")).unwrap(), "0.1\n".repeat(8));
+    assert!(text.contains("\n4  plain ") && !text.contains("\n40"), "{text}");
+    let mut levels: Vec<String> = fs::read_to_string(lab.path("scales")).unwrap().lines().map(str::to_owned).collect();
+    levels.sort();
+    assert_eq!(levels, ["0.1 20", "0.1 40"].map(|line| [line; 4]).concat());
     let text = lab.run("experiment snapshots --scale 0.01 --plan", 0).replace("\n  ", " ");
     assert!(text.contains("168 runs, ") && text.contains("the full size needs 168 to 560 runs"), "{text}");
     assert!(text.contains("`$iosize`, the number of runs"), "{text}");
