@@ -81,8 +81,8 @@ impl<'t> TraceComparison<'t> {
     /// The classes that have a say.
     fn telling(&self) -> Vec<CallClass> {
         let is_telling = |class: &CallClass| {
-            // One recorder sees what another can't.
-            let is_seen = *class != CallClass::Fault || self.has_times();
+            // One recorder sees what another can't: page faults, and where mappings end.
+            let is_seen = !matches!(class, CallClass::Fault | CallClass::Map) || self.has_times();
             let (calls, time) = self.shares(*class);
             is_seen && (class.syncs() || calls >= SMALLEST_SHARE || time >= SMALL_SHARE)
         };

@@ -5,13 +5,16 @@ use super::summary::TraceSummary;
 use super::summary_sheet::known_time;
 use super::used_files::FileFigures;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use wml_sheet::{Media, SheetColumn, SheetTable};
 use wml_text::count::{count, grouped};
 use wml_text::size;
 
 /// The rows of the table.
 const ROWS: usize = 10;
+
+/// The letters that temporary names of a kind have in common, at least.
+const BEGIN: usize = 3;
 
 /// A file of both traces, or of one. Pairs are A and B.
 #[derive(Debug, Serialize)]
@@ -44,6 +47,38 @@ fn named<'s>(side: &'s TraceSummary, other: &TraceSummary) -> BTreeMap<&'s str, 
     side.all_files.iter().map(|(path, figures)| (name(path), figures)).collect()
 }
 
+/// True if two names differ as temporary ones do, such as `tmp_idx_q3XhLf`.
+fn are_temporary(a: &str, b: &str) -> bool {
+    const RANDOM: usize = 4;
+    let bytes = || a.bytes().zip(b.bytes());
+    let begin = bytes().take_while(|(a, b)| a == b).count();
+    let end = bytes().rev().take_while(|(a, b)| a == b).count();
+    a.len() == b.len() && begin + end + RANDOM <= a.len()
+}
+
+/// Takes out temporary files of one side that have the like on the other: in the same directory, and used as often.
+fn drop_temporary(sides: &mut [BTreeMap<&str, &FileFigures>; 2]) {
+    let [a, b] = sides;
+    let key = |name: &str, figures: &FileFigures| {
+        let start = name.rfind('/').map_or(0, |at| at + 1) + BEGIN;
+        let start = name.get(..start).map(str::to_owned);
+        start.map(|start| (start, name.len(), figures.calls, figures.syncs))
+    };
+    let mut alike: HashMap<_, Vec<&str>> = HashMap::new();
+    for (name, figures) in b.iter().filter(|(name, _)| !a.contains_key(*name)) {
+        alike.entry(key(name, figures)).or_default().push(name);
+    }
+    let of_a: Vec<_> =
+        a.iter().filter(|(name, _)| !b.contains_key(*name)).map(|(name, f)| (*name, key(name, f))).collect();
+    for (name, key) in of_a.into_iter().filter(|(_, key)| key.is_some()) {
+        let Some(found) = alike.get_mut(&key) else { continue };
+        if let Some(at) = found.iter().rposition(|other| are_temporary(name, other)) {
+            a.remove(name);
+            b.remove(found.swap_remove(at));
+        }
+    }
+}
+
 impl TraceComparison<'_> {
     /// Why files can't be compared, if they can't.
     pub(crate) fn without_files(&self) -> Option<String> {
@@ -62,7 +97,8 @@ impl TraceComparison<'_> {
         if self.without_files().is_some() {
             return Vec::new();
         }
-        let sides = [named(a, b), named(b, a)];
+        let mut sides = [named(a, b), named(b, a)];
+        drop_temporary(&mut sides);
         let names = sides[0].keys().chain(sides[1].keys().filter(|name| !sides[0].contains_key(*name)));
         let mut found: Vec<(bool, f64, ComparedFile)> = names.filter_map(|name| self.file(name, &sides)).collect();
         found.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then_with(|| a.2.path.cmp(&b.2.path)));
@@ -126,5 +162,31 @@ impl TraceComparison<'_> {
             table.below.push(format!("{} with smaller differences.", count(more as u64, "other file")));
         }
         table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_names_are_no_difference_and_others_are() {
+        let figures = [1, 2].map(|calls| FileFigures { calls, ..FileFigures::default() });
+        let [once, twice] = figures.each_ref();
+        let all = [
+            ["d/tmp_idx_q3XhLf", "d/tmp_idx_aaaaaa"],
+            ["d/tmp_idx_Zb5aB7", "d/tmp_idx_bbbbbb"],
+            ["d/data1", "d/data2"],
+        ];
+        let mut sides = [0, 1].map(|n| all.iter().map(|names| (names[n], once)).collect::<BTreeMap<_, _>>());
+        sides[0].insert("tmpabcdef", once);
+        sides[1].insert("tmpghijkl", twice);
+        sides[1].insert("e/tmp_idx_cccccc", once);
+        drop_temporary(&mut sides);
+        let left = sides.map(|side| side.into_keys().collect::<Vec<_>>());
+        assert_eq!(left, [vec!["d/data1", "tmpabcdef"], vec!["d/data2", "e/tmp_idx_cccccc", "tmpghijkl"]]);
+        for (a, b) in [("tmpabcdef", "tmpabcdeg"), ("tmpabc", "tmpabcdefg"), ("", "")] {
+            assert!(!are_temporary(a, b), "{a} {b}");
+        }
     }
 }

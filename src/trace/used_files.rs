@@ -24,7 +24,7 @@ pub struct FileFigures {
     pub time: u64,
     /// True if it stands for all below a directory.
     pub is_sum: bool,
-    depth: usize,
+    pub(crate) depth: usize,
 }
 
 impl AddAssign for FileFigures {
