@@ -341,7 +341,11 @@ fn report(path: &Path, in_parts: bool, end: &TraceEnd, recorded: &RecordingEnd, 
     let what = format!("recorded {} in {}", count(end.calls, "call"), duration::span(end.duration as f64 / 1e9));
     let trace = path.display();
     if in_parts && path.with_file_name(older(path.file_name().unwrap_or_default())).exists() {
-        notice(&format!("{what}; the last of them are in {trace}{OLDER} and {trace}"));
+        let dropped = match end.dropped_parts {
+            0 => String::new(),
+            parts => format!(" ({} dropped for `--max-size`)", count(parts, "older part")),
+        };
+        notice(&format!("{what}; the last of them are in {trace}{OLDER} and {trace}{dropped}"));
     } else {
         let per_call = if end.calls > 0 { fixed(length as f64 / end.calls as f64, 1) } else { "-".to_owned() };
         notice(&format!("{what}: {trace}, {}, {per_call} bytes a call", size::format(length)));
@@ -358,9 +362,6 @@ fn report(path: &Path, in_parts: bool, end: &TraceEnd, recorded: &RecordingEnd, 
     }
     if let Some(cost) = end.cost() {
         notice(&format!("cost: {cost}"));
-    }
-    if end.dropped_parts > 0 {
-        notice(&format!("{} dropped for `--max-size`", count(end.dropped_parts, "older part")));
     }
     for program in &recorded.setuid {
         notice(&format!(

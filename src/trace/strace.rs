@@ -105,6 +105,8 @@ struct ParsedLine<'l> {
     time: Option<u64>,
     /// True if the time is that of a day, such as `12:00:01`.
     is_of_day: bool,
+    /// True if the time is filled up to six digits, as that since the line before.
+    is_filled: bool,
     rest: &'l [u8],
 }
 
@@ -118,7 +120,7 @@ impl<'l> ParsedLine<'l> {
             (thread, has_thread) = (number(inner[..end].trim_ascii())? as u32, true);
             rest = inner[end + 1..].trim_ascii_start();
         }
-        let (mut time, mut is_of_day) = (None, false);
+        let (mut time, mut is_of_day, mut is_filled) = (None, false, false);
         for _ in 0..2 {
             let end = rest.iter().position(|c| *c == b' ')?;
             let word = &rest[..end];
@@ -128,7 +130,12 @@ impl<'l> ParsedLine<'l> {
             is_of_day |= word.contains(&b':');
             let whole = decimal(word).filter(|n| has_thread || *n > MOST_THREADS).and_then(|n| n.checked_mul(SECOND));
             match seconds(word).or(whole) {
-                Some(found) => time = Some(found),
+                Some(found) => {
+                    time = Some(found);
+                    // A time since 1970 has more digits, behind a short number of a process.
+                    let before = &line[..line.len() - rest.len()];
+                    is_filled = before.ends_with(b"  ") && found < 100_000 * SECOND;
+                }
                 None => (thread, has_thread) = (u32::try_from(decimal(word)?).ok()?, true),
             }
             rest = rest[end..].trim_ascii_start();
@@ -137,7 +144,7 @@ impl<'l> ParsedLine<'l> {
         if rest.starts_with(b"(+ ") {
             rest = rest[rest.iter().position(|c| *c == b')')? + 1..].trim_ascii_start();
         }
-        (!rest.is_empty()).then_some(Self { thread, time, is_of_day, rest })
+        (!rest.is_empty()).then_some(Self { thread, time, is_of_day, is_filled, rest })
     }
 }
 
@@ -163,7 +170,7 @@ fn decimal(text: &[u8]) -> Option<u64> {
 impl<'a> StraceText<'a> {
     fn new(first: &ParsedLine, scope: TraceScope, sink: EventSink<'a>) -> Self {
         let begin = first.time.unwrap_or(0);
-        let is_relative = !first.is_of_day && begin < SECOND;
+        let is_relative = !first.is_of_day && (first.is_filled || begin < SECOND);
         let named = |(n, kind): (usize, &'static CallKind)| {
             matches!(kind.from, KindSource::Syscall(_)).then_some((kind.name.as_bytes(), KindId(n as u16)))
         };

@@ -139,6 +139,11 @@ fn times_that_count_from_the_line_before_are_added_up() {
     };
     let relative = ["     0.000000", "     0.250000", "     1.500000"];
     assert_eq!(lines(&text(relative, "7 ")).0, expected(["1750", "250", "3500"]));
+    // One of several files of `-ff`, or one that lacks its beginning.
+    let late = ["     2.000000", "     0.250000", "     1.500000"];
+    assert_eq!(lines(&text(late, "7 ")).0, expected(["1750", "250", "3500"]));
+    let since_1970 = ["1795940787.0", "1795940788.0", "1795940790.0"];
+    assert_eq!(lines(&text(since_1970, "7     ")).0, expected(["3000", "1000", "3000"]));
     let both = ["12:00:00 (+     0.000000)", "12:00:01 (+     0.250000)", "12:00:02 (+     1.500000)"];
     assert_eq!(lines(&text(both, "[pid     7] ")).0, expected(["2000", "1000", "2000"]));
     // Whole seconds are no numbers of threads.
