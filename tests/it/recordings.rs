@@ -58,7 +58,7 @@ fn read(trace: &Path) -> (Vec<u64>, u64, Option<TraceEnd>) {
 fn the_time_of_for_ends_a_command_and_leaves_a_process_alone() {
     for way in ways() {
         let calls = CallsProgram::new();
-        let run = || Wml::below(calls.dir()).args(["record", "--by", way, "--for", "300ms", "-o", "t.wtrace"]);
+        let run = || Wml::below(calls.dir()).args(["record", "--by", way, "--for", "1s", "-o", "t.wtrace"]);
         let output = run().args(["--", &calls.program(), "steady"]).run().exits(143);
         let (_, count, end) = read(&output.dir().join("t.wtrace"));
         assert!(count > 5 && end.is_some_and(|end| end.is_complete()), "{way}: {count} calls");
