@@ -1,12 +1,16 @@
 //! Published figures beside those of an experiment: a table whose lines are those of the published one.
 //!
 //! To add figures: `published/NAME.csv`. The first line is a comment that names the source, the second has the headings. A
-//! column with the name of a factor has its levels; the others are printed as they are.
+//! column with the name of a factor has its levels, `metric` the metric of each line; the others are printed as they are.
 
-use super::numbers::{dash, figure};
+use super::numbers::{dash, factor, figure};
 use super::{CellMetric, Factorial, FactorialCell};
 use crate::import;
 use crate::sheet::{SheetColumn, SheetTable};
+use indexmap::IndexSet;
+
+/// The heading of the metrics of lines.
+const METRIC: &str = "metric";
 
 /// Name and text of all shipped figures, by name.
 pub static PUBLISHED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/published.rs"));
@@ -46,43 +50,62 @@ impl Published {
         let position = |name: &String| result.factors.iter().position(|factor| factor.name == *name);
         let keys: Vec<Option<usize>> = self.headings.iter().map(position).collect();
         keys.iter().flatten().next()?;
+        let metric_at = (0..self.headings.len()).find(|n| keys[*n].is_none() && self.headings[*n] == METRIC);
         let others: Vec<usize> = (0..result.factors.len()).filter(|n| !keys.contains(&Some(*n))).collect();
         let of_others = |cell: &FactorialCell| others.iter().map(|n| cell.levels[*n].clone()).collect::<Vec<_>>();
-        let mut groups: Vec<Vec<String>> = Vec::new();
-        for group in result.cells.iter().map(of_others) {
-            if !groups.contains(&group) {
-                groups.push(group);
-            }
-        }
-        let ours = |row: &[String], group: &[String], n: usize| {
+        let groups: IndexSet<Vec<String>> = result.cells.iter().map(of_others).collect();
+        // Without the metric of each line, each group has a column for each metric.
+        let metrics = if metric_at.is_some() { 0..1 } else { 0..result.metrics.len() };
+        let columns: Vec<(&Vec<String>, usize)> =
+            groups.iter().flat_map(|group| metrics.clone().map(move |n| (group, n))).collect();
+        let ours = |row: &[String], (group, n): &(&Vec<String>, usize)| -> Option<&CellMetric> {
             let is_at = |cell: &&FactorialCell| {
                 let mut named = keys.iter().zip(row).filter_map(|(key, level)| Some((key.as_ref()?, level)));
-                named.all(|(key, level)| result.full_name(cell, *key) == level) && of_others(cell) == group
+                named.all(|(key, level)| result.full_name(cell, *key) == level) && of_others(cell) == **group
             };
-            let found = result.cells.iter().find(is_at).and_then(|cell| cell.metrics.get(n));
-            let shown = |of: &CellMetric| Some(figure(&of.metric, of.estimate?.value));
-            found.and_then(shown).unwrap_or_else(dash)
+            let found = &result.cells.iter().find(is_at)?.metrics;
+            match metric_at {
+                Some(at) => found.iter().find(|metric| metric.metric == row[at]),
+                None => found.get(*n),
+            }
         };
-        let columns: Vec<(&Vec<String>, usize)> =
-            groups.iter().flat_map(|group| (0..result.metrics.len()).map(move |n| (group, n))).collect();
         let heading = |(group, n): &(&Vec<String>, usize)| {
-            group.iter().chain([&result.metrics[*n]]).map(String::as_str).collect::<Vec<_>>().join(" ")
+            let metric = if metric_at.is_some() { None } else { Some(&result.metrics[*n]) };
+            let words: Vec<&str> = group.iter().chain(metric).map(String::as_str).collect();
+            if words.is_empty() { "ours".to_owned() } else { words.join(" ") }
         };
-        let is_key = |n: &usize| keys[*n].is_some();
-        let all = || 0..self.headings.len();
-        let key_columns = all().filter(is_key).map(|n| SheetColumn::words(&self.headings[n]));
-        let theirs = all().filter(|n| !is_key(n)).map(|n| SheetColumn::numbers(&self.headings[n]));
-        let own = columns.iter().map(|column| SheetColumn::numbers(&heading(column)));
+        let own: Vec<String> = columns.iter().map(heading).collect();
+        let is_key = |n: &usize| keys[*n].is_some() || metric_at == Some(*n);
+        let (key_at, theirs): (Vec<usize>, Vec<usize>) = (0..self.headings.len()).partition(is_key);
+        // Machines of different years compare by their ratios.
+        let pairs = match (own.len(), theirs.len()) {
+            _ if metric_at.is_none() => Vec::new(),
+            (1, n) => (1..=n).map(|of| [0, of]).collect(),
+            (2, 2) => vec![[0, 1], [2, 3]],
+            _ => Vec::new(),
+        };
+        let names: Vec<&String> = own.iter().chain(theirs.iter().map(|n| &self.headings[*n])).collect();
+        let ratios = pairs.iter().map(|[a, b]| format!("{} / {}", names[*a], names[*b]));
+        let numbers: Vec<String> = names.iter().map(|name| (*name).clone()).chain(ratios).collect();
         let line = |row: &Vec<String>| {
-            let keys = all().filter(is_key).map(|n| row[n].clone());
-            let own = columns.iter().map(|(group, n)| ours(row, group, *n));
-            keys.chain(own).chain(all().filter(|n| !is_key(n)).map(|n| row[n].clone())).collect()
+            let keys = key_at.iter().map(|n| row[*n].clone());
+            let own: Vec<Option<&CellMetric>> = columns.iter().map(|column| ours(row, column)).collect();
+            let values = own.iter().map(|of| Some(of.as_ref()?.estimate?.value));
+            let values: Vec<Option<f64>> = values.chain(theirs.iter().map(|n| row[*n].parse().ok())).collect();
+            let shown = |of: Option<&CellMetric>| {
+                of.and_then(|of| Some(figure(&of.metric, of.estimate?.value))).unwrap_or_else(dash)
+            };
+            let ratio = |[a, b]: &[usize; 2]| values[*a].zip(values[*b]).map_or_else(dash, |(a, b)| factor(a / b));
+            let published = theirs.iter().map(|n| row[*n].clone());
+            keys.chain(own.iter().copied().map(shown)).chain(published).chain(pairs.iter().map(ratio)).collect()
         };
         let title = format!("beside {}", self.title);
+        let key_columns = key_at.iter().map(|n| SheetColumn::words(&self.headings[*n]));
         Some(SheetTable {
             title: title.clone(),
             rows: self.rows.iter().map(line).collect(),
-            ..SheetTable::of(&title, key_columns.chain(own).chain(theirs))
+            is_compact: true,
+            ..SheetTable::of(&title, key_columns.chain(numbers.iter().map(|name| SheetColumn::numbers(name))))
         })
     }
 }
@@ -134,6 +157,20 @@ mod tests {
         assert_eq!(
             lines,
             ["beside a report", "", "test ext4 mib btrfs mib UFS", "2 30.0 40.0 0.87", "3 - - -"],
+            "{table}"
+        );
+        let of_metrics = read("# a report\ntest,metric,ZFS,UFS\n1,mib,4,2\n2,ops,3,-\n3,mib,1,1\n").unwrap();
+        let table = crate::sheet::text::table(&of_metrics).unwrap();
+        let lines: Vec<String> =
+            table.lines().skip(2).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "test metric ext4 btrfs ZFS UFS ext4 / btrfs ZFS / UFS",
+                "1 mib 10.0 20.0 4 2 0.50 2.00",
+                "2 ops - - 3 - - -",
+                "3 mib - - 1 1 - 1.00"
+            ],
             "{table}"
         );
     }
