@@ -173,7 +173,13 @@ impl SheetTable {
 
     /// The columns that are shown there.
     fn shown(&self, media: Media) -> Vec<usize> {
-        (0..self.columns.len()).filter(|n| self.columns[*n].media.has(media)).collect()
+        // A column of remarks without a heading may have none.
+        let has_text = |n: usize| self.rows.iter().any(|row| row.get(n).is_some_and(|cell| !cell.is_empty()));
+        let is_shown = |n: &usize| {
+            let column = &self.columns[*n];
+            column.media.has(media) && (!column.heading.is_empty() || has_text(*n))
+        };
+        (0..self.columns.len()).filter(is_shown).collect()
     }
 
     /// The columns and the rows of their cells for a format of lines; `None` if the table is not shown there.
