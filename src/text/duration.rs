@@ -1,6 +1,6 @@
 //! Parses and formats durations (`600`, `10m`, `1h30m`, `250ms`), and formats latencies (`45.6 µs`).
 
-use super::count::fixed;
+use super::count::{fixed, measured};
 use std::fmt;
 use std::time::Duration;
 
@@ -136,6 +136,10 @@ pub fn latency(ns: f64) -> String {
         value /= 1000.0;
         unit += 1;
     }
+    // Rounded to whole nanoseconds it would be none.
+    if unit == 0 && value > 0.0 && value < 0.5 {
+        return format!("{} ns", measured(value));
+    }
     let decimals = match value {
         _ if unit == 0 => 0,
         v if v < 9.995 => 2,
@@ -185,6 +189,7 @@ mod tests {
     fn latencies_have_three_digits_and_a_fitting_unit() {
         for (ns, text) in [
             (0.0, "0 ns"),
+            (0.3, "0.30 ns"),
             (831.0, "831 ns"),
             (999.6, "1.00 µs"),
             (1_204.0, "1.20 µs"),
