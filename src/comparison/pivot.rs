@@ -141,7 +141,9 @@ impl PivotRow {
         ratio: Option<&dyn Fn([usize; 2]) -> Option<Estimate>>,
     ) -> Self {
         let may_be_chance = |pair: [usize; 2], winner: TestWinner| {
-            let is_equal = draw == DrawRule::Printed && winner == TestWinner::Draw;
+            // Runs of which none did anything do not differ.
+            let are_zero = pair.iter().all(|n| values[*n] == Some(0.0));
+            let is_equal = (draw == DrawRule::Printed || are_zero) && winner == TestWinner::Draw;
             let shows = |found| draw.shown_by(found, direction) == Some(winner);
             !is_equal && ratio.is_some_and(|ratio| !ratio(pair).is_some_and(shows))
         };
@@ -379,7 +381,11 @@ fn best_two(
         Direction::HigherIsBetter => b.total_cmp(a),
         Direction::LowerIsBetter => a.total_cmp(b),
     });
-    let [(best, a), (second, b), ..] = order[..] else { return None };
+    let [(best, a), (second, b), ..] = order[..] else {
+        let zeros = values.iter().enumerate().filter(|(_, value)| **value == Some(0.0));
+        let [(first, _), (second, _)] = zeros.take(2).collect::<Vec<_>>()[..] else { return None };
+        return Some(([first, second], outcome(0.0, 0.0).filter(|_| order.is_empty())?));
+    };
     // Of equal values the first counts as the best: it is a draw.
     Some(([best, second], outcome(a, b)?))
 }
@@ -510,6 +516,14 @@ mod tests {
         );
         assert_eq!(pivot.table().headings()[4], "best");
         assert_eq!(over("size", &factors, &cells, false), None);
+        // Runs that did nothing are a draw.
+        let none = |level, value| cell([level, "1"], Some(value));
+        let drawn = |cells: &[FactorialCell], levels: &[&str]| {
+            over("fs", &[factor("fs", levels), factor("test", &["1"])], cells, false).unwrap().lines()[0].join(" ")
+        };
+        assert_eq!(drawn(&[none("ext4", 0.0), none("xfs", 0.0)], &["ext4", "xfs"]), "1 0 0 draw 1.00");
+        assert_eq!(drawn(&[none("a", 0.0), none("b", 0.0), none("c", 0.0)], &["a", "b", "c"]), "1 0 0 0 draw 1.00");
+        assert_eq!(drawn(&[none("a", 0.0), none("b", 5.0), none("c", 0.0)], &["a", "b", "c"]), "1 0 5.00 0 - -");
         // A single level is not compared.
         let pivot = over("fs", &[factor("fs", &["ext4"])], &cells[..1], false).unwrap();
         assert_eq!((pivot.ending(), pivot.table().headings().len(), pivot.lines()[0].len()), (None, 1, 1));

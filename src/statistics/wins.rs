@@ -26,8 +26,12 @@ pub struct TestOutcome {
     pub factor: f64,
 }
 
-/// Returns the outcome of a test with these values, or `None` unless both are finite and above 0, and so is their ratio.
+/// Returns the outcome of a test with these values, or `None` unless both are finite and above 0, and so is their ratio. Two
+/// zeros are a draw.
 pub fn outcome(a: f64, b: f64, direction: Direction) -> Option<TestOutcome> {
+    if a == 0.0 && b == 0.0 {
+        return Some(TestOutcome { winner: TestWinner::Draw, factor: 1.0 });
+    }
     let is_usable = |value: f64| value.is_finite() && value > 0.0;
     if !is_usable(a) || !is_usable(b) {
         return None;
@@ -114,6 +118,13 @@ mod tests {
         for (x, y) in [(0.0, 1.0), (1.0, 0.0), (f64::NAN, 1.0), (1.0, -1.0), (1e300, 1e-300), (1e-300, 1e300)] {
             assert_eq!((improvement(x, y, HIGHER), improvement(y, x, LOWER)), (None, None), "{x} {y}");
         }
+    }
+
+    #[test]
+    fn two_zeros_are_a_draw_and_one_has_no_factor() {
+        let draw = TestOutcome { winner: TestWinner::Draw, factor: 1.0 };
+        assert_eq!(outcome(0.0, 0.0, HIGHER), Some(draw));
+        assert_eq!((outcome(0.0, 1.0, HIGHER), outcome(1.0, 0.0, HIGHER)), (None, None));
     }
 
     /// The figures and the sums of a published comparison of two file systems by fourteen tests.
