@@ -4,11 +4,12 @@ use super::console::print_lines;
 use super::screen::stdout_width;
 use crate::analysis::Direction;
 use crate::diag::Failure;
-use crate::experiment::SUITES;
+use crate::experiment::{SUITES, read_file};
 use crate::import::METRICS;
 use crate::model::commands;
 use crate::session::groups::{self, GROUPS, GroupKind, PersonalityGroup};
 use crate::session::{Session, Settings, SilentFront, library};
+use crate::source::SourceMap;
 use crate::spec::attrs;
 use crate::spec::predefined::PREDEFINED;
 use crate::util::table::{Align, Table};
@@ -48,7 +49,12 @@ fn experiments() -> Vec<[String; 3]> {
 /// The published measurements that an experiment repeats, with its command.
 fn sources() -> Vec<[String; 3]> {
     let row = |(name, text): &(&str, &str)| {
-        Some([format!("wmlrun experiment {name}"), library::source(text)?.to_owned(), library::about(text).to_owned()])
+        let mut map = SourceMap::new();
+        let id = map.add(*name, *text);
+        let has_commands = read_file(&map, id).is_ok_and(|file| !file.commands.is_empty());
+        let allow = if has_commands { " --allow-system" } else { "" };
+        let command = format!("wmlrun experiment {name}{allow}");
+        Some([command, library::source(text)?.to_owned(), library::about(text).to_owned()])
     };
     SUITES.iter().filter_map(row).collect()
 }

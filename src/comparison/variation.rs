@@ -106,9 +106,14 @@ impl Variation {
             named.chain(spread(row.between)).chain(spread(row.within)).collect()
         };
         let length = self.interval_seconds.map_or_else(String::new, |seconds| format!(" of {} s", fixed(seconds, 1)));
+        let why = match (self.rows.iter().all(|row| row.within.is_none()), self.interval_seconds) {
+            (false, _) => "",
+            (true, Some(_)) => "; these have only `ops` and `mib`",
+            (true, None) => ", of which each needs three: the runs are shorter",
+        };
         let below = format!(
             "standard deviation / mean, the median of the cells: between the runs of a cell, and between the \
-             intervals{length} of a run"
+             intervals{length} of a run{why}"
         );
         SheetTable {
             title: title.clone(),
