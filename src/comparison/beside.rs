@@ -4,7 +4,7 @@
 //! column with the name of a factor has its levels, `metric` the metric of each line; the others are printed as they are.
 
 use super::numbers::{dash, factor, figure};
-use super::{CellMetric, Factorial, FactorialCell};
+use super::{CellMetric, FactorLevels, Factorial, FactorialCell};
 use crate::import;
 use crate::sheet::{SheetColumn, SheetTable};
 use indexmap::IndexSet;
@@ -100,10 +100,15 @@ impl Published {
             keys.chain(own.iter().copied().map(shown)).chain(published).chain(pairs.iter().map(ratio)).collect()
         };
         let title = format!("beside {}", self.title);
+        let is_full = |(factor, full): (&FactorLevels, &Vec<String>)| factor.levels == *full;
+        let is_scaled = !result.factors.iter().zip(&result.full_names).all(is_full);
+        let below =
+            is_scaled.then(|| "lines have the names of the full size; ours were made at a smaller one".to_owned());
         let key_columns = key_at.iter().map(|n| SheetColumn::words(&self.headings[*n]));
         Some(SheetTable {
             title: title.clone(),
             rows: self.rows.iter().map(line).collect(),
+            below: below.into_iter().collect(),
             is_compact: true,
             ..SheetTable::of(&title, key_columns.chain(numbers.iter().map(|name| SheetColumn::numbers(name))))
         })
@@ -113,7 +118,7 @@ impl Published {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::{FactorLevels, FactorialDesign, FactorialTables};
+    use super::super::{FactorialDesign, FactorialTables};
     use super::*;
     use crate::analysis::{PrecisionRule, RepeatState};
     use crate::import::Observation;
@@ -159,6 +164,10 @@ mod tests {
             ["beside a report", "", "test ext4 mib btrfs mib UFS", "2 30.0 40.0 0.87", "3 - - -"],
             "{table}"
         );
+        let full_names = vec![vec!["1 GB".to_owned(), "2 GB".to_owned()], factors[1].levels.clone()];
+        let scaled = Factorial { full_names, ..result.clone() };
+        let table = Published::read("test,UFS\n2 GB,7\n").unwrap().table(&scaled).unwrap();
+        assert_eq!((table.rows[0].join(" "), table.below.len()), ("2 GB 30.0 40.0 7".to_owned(), 1));
         let of_metrics = read("# a report\ntest,metric,ZFS,UFS\n1,mib,4,2\n2,ops,3,-\n3,mib,1,1\n").unwrap();
         let table = crate::sheet::text::table(&of_metrics).unwrap();
         let lines: Vec<String> =
