@@ -5,7 +5,10 @@ use super::findings::{Clarity, Finding};
 use super::level_tests::{LevelTests, TestedLevel};
 use super::numbers::{confidence, probability};
 use super::phrases::change;
-use crate::import::shortened;
+use crate::util::count::count;
+
+/// The most tests that are named.
+const NAMED: usize = 3;
 
 /// The sentences on tests of one metric: those of losses, then what has none, and what could not be tested.
 pub(super) fn findings(tests: &[LevelTests]) -> Vec<Finding> {
@@ -54,7 +57,11 @@ fn joint(all: &[&LevelTests], text: &str) -> Option<String> {
     let first = all.first()?;
     let against = name(first, &first.levels.first()?.level);
     let of: Vec<String> = all.iter().map(|of| of.others.clone()).filter(|others| !others.is_empty()).collect();
-    let of = if of.is_empty() { String::new() } else { format!(" with {}", shortened(&of)) };
+    let of = match of.len() {
+        0 => String::new(),
+        1..=NAMED => format!(" with {}", of.join(", ")),
+        n => format!(" in {}", count(n as u64, "test")),
+    };
     let last = || first.levels.iter().skip(1).rfind(|level| level.sample.is_some());
     let last = if all.len() == 1 { last().and_then(|level| from_first(first, level)) } else { None };
     let last = last.map_or_else(String::new, |text| format!(": as measured, {text}"));
