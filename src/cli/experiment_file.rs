@@ -243,7 +243,7 @@ impl Planned {
             name: factor.name.node.clone(),
             levels: factor.levels.iter().map(|level| level.name.node.clone()).collect(),
         };
-        let rule = RuleWanted::Factorial {
+        let mut rule = RuleWanted::Factorial {
             factors: self.file.factors.iter().map(factor).collect(),
             min_runs,
             max_runs,
@@ -252,6 +252,14 @@ impl Planned {
             order: self.file.order,
             tables: self.file.tables,
         };
+        if let RuleWanted::Factorial { factors, tables, .. } = &mut rule {
+            let scaled =
+                factors.iter().zip(&self.level_names).find(|(of, _)| tables.columns.as_ref() == Some(&of.name));
+            for name in &mut tables.over {
+                let at = scaled.and_then(|(of, names)| names.get(of.levels.iter().position(|level| level == name)?));
+                at.into_iter().for_each(|scaled| name.clone_from(scaled));
+            }
+        }
         let metrics: Vec<Metric> = self.file.metrics.iter().map(|metric| metric.node.clone()).collect();
         let scopes: Vec<ScopeHook> = self.file.hooks.into_iter().map(|hook| hook.node).collect();
         let mut common = args.experiment.clone();
@@ -456,7 +464,7 @@ impl<'a> CellReader<'a> {
     /// more than names, such as loads, stay.
     fn scaled_names(&self, cells: &[FileCell<'a>], variables: &[Vec<ScaledVariable>]) -> Vec<Vec<String>> {
         let tables = &self.file.tables;
-        let kept = [&tables.columns, &tables.curve, &tables.study];
+        let kept = [&tables.curve, &tables.study];
         let of_factor = |(n, factor): (usize, &FileFactor)| {
             let is_kept = kept.iter().any(|name| name.as_ref() == Some(&factor.name.node));
             let of_level = |level: &FileLevel| {

@@ -112,6 +112,12 @@ fn an_experiment_is_tried_at_a_small_scale() {
     let mut levels: Vec<String> = fs::read_to_string(lab.path("scales")).unwrap().lines().map(str::to_owned).collect();
     levels.sort();
     assert_eq!(levels, ["0.1 20", "0.1 40"].map(|line| [line; 4]).concat());
+    let over = "script = 'x'\nrepeats = 1\nscale = ['n']\ncolumns = 'n'\nover = '20'\n\
+        [[factor]]\nname = 'n'\nlevels = [20, 40]\n";
+    fs::write(lab.path("files/over.toml"), over).unwrap();
+    let options = "--scale 0.1 --engine null --no-quiesce --runtime 0.05 --results o --quiet";
+    let text = lab.run(&format!("experiment files/over.toml {options}"), 0);
+    assert!(text.contains("\nimprovement of 4 in ops\n\nover 2\n"), "{text}");
     let text = lab.run("experiment snapshots --scale 0.01 --plan", 0).replace("\n  ", " ");
     assert!(text.contains("168 runs, ") && text.contains("the full size needs 168 to 560 runs"), "{text}");
     assert!(text.contains("`$iosize`, the number of runs"), "{text}");
