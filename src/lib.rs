@@ -15,6 +15,7 @@
 
 pub use wml_engine::{disk, exec, fileset, flowop, io_engine, plan, random, runtime, stats, sync};
 pub use wml_language::{diag, model, source, spec, syntax};
+pub use wml_learn as learn;
 pub use wml_os as os;
 pub use wml_os::output;
 pub use wml_sheet as sheet;

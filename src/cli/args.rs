@@ -280,6 +280,16 @@ pub(super) enum CliCommand {
         #[command(subcommand)]
         what: TraceCommand,
     },
+    /// Write a script that does what a recorded program did, to standard output
+    #[command(after_help = "Record the script too, and compare both traces, to see how far it is from the program.")]
+    Learn {
+        /// The trace of `wmlrun record` or `wmlrun trace import`
+        #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
+        trace: PathBuf,
+        /// Learn from a trace that lacks calls or its end
+        #[arg(long)]
+        incomplete: bool,
+    },
     /// Age a file system: create, update and remove files in DIR/aged until it is as full as requested, and report how
     /// fragmented files and free space are
     #[command(after_help = "The same command continues an interrupted aging, and only reports if it is complete.")]
@@ -359,7 +369,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Run", &["run", "repl", "init", "check", "fmt", "plan", "list", "show"]),
     ("Answer", &["repeat", "ab", "sweep", "experiment", "compare"]),
     ("Results", &["report"]),
-    ("Programs", &["record", "trace"]),
+    ("Programs", &["record", "trace", "learn"]),
     ("File sets", &["age", "clean"]),
     ("Filebench", &["batch"]),
     ("wmlrun", &["doctor", "explain", "setup"]),

@@ -103,6 +103,7 @@ fn work(command: Option<&CliCommand>) -> Option<Work> {
         | CliCommand::Show { .. }
         | CliCommand::Doctor { .. }
         | CliCommand::Explain { .. }
+        | CliCommand::Learn { .. }
         | CliCommand::Setup { .. } => return None,
     };
     Some(work)

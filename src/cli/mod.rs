@@ -175,6 +175,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             }
             CliCommand::Record(args) => recording::record(&args),
             CliCommand::Trace { what } => recording::trace(&what),
+            CliCommand::Learn { trace, incomplete } => recording::learn(&trace, incomplete),
             CliCommand::Age(args) => age::age(&args),
             CliCommand::List { what } => lists::list(what.as_deref()),
             CliCommand::Show { name } => info::show(&name),

@@ -425,6 +425,21 @@ pub(super) fn trace(command: &TraceCommand) -> Result<u8, Failure> {
     }
 }
 
+/// Prints a script that does what the program of a trace did.
+pub(super) fn learn(path: &Path, incomplete: bool) -> Result<u8, Failure> {
+    let file = handle::open_regular_file(path);
+    let file = file.map_err(|error| named(path)(error.into()).help("give a file that exists"))?;
+    let learned = crate::learn::learn(BufReader::new(file), VERSION).map_err(named(path))?;
+    if learned.is_incomplete && !incomplete {
+        let help = "record it again, or learn from what is there by `--incomplete`";
+        return Err(Failure::wrong(format!("{}: the trace is incomplete", path.display()), help));
+    }
+    print_lines(learned.text.trim_end());
+    let share = 100.0 * learned.modelled as f64 / learned.calls.max(1) as f64;
+    notice(&format!("{} % of {} are in the script", fixed(share, 1), count(learned.calls, "call")));
+    Ok(0)
+}
+
 /// Makes a trace of the text of strace.
 fn import(file: &Path, output: Option<&Path>, under: &[PathBuf]) -> Result<u8, Failure> {
     let path = output.unwrap_or(Path::new(DEFAULT_OUTPUT));

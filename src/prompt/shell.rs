@@ -35,6 +35,7 @@ pub(crate) const OUTSIDE: &[&str] = &[
     "sweep",
     "experiment",
     "report",
+    "learn",
     "record",
     "trace",
     "age",

@@ -43,6 +43,14 @@ mod varint;
 mod view;
 mod writer;
 
+/// What the numbers in a trace mean: those of Linux, whatever program reads it.
+pub mod flags {
+    pub use libc::{
+        EEXIST, ENOENT, ENOTDIR, F_GETLK, F_OFD_GETLK, FALLOC_FL_PUNCH_HOLE, O_CREAT, O_DIRECT, O_DSYNC, O_EXCL,
+        O_TMPFILE, O_TRUNC, S_IFDIR, S_IFMT, SEEK_CUR, SEEK_END,
+    };
+}
+
 pub use bpf::{BpfLosses, BpfRecorder, BpfRefusal};
 pub use call::{InodeId, TimeBetween, TraceEvent, TracedCall, TracedWait};
 pub use comparison::TraceComparison;

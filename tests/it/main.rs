@@ -83,6 +83,7 @@ mod last_results;
 mod late_dirs;
 mod late_ops;
 mod leaf_dirs;
+mod learned;
 mod limits;
 mod lints;
 mod lists;

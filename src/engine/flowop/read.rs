@@ -115,6 +115,8 @@ impl ReadStep {
         match result {
             Ok(n) if n as u64 == len => cx.end(n as u64),
             Ok(0) if offset.is_none() => rewind_and_read(cx, slot, range),
+            // With `at` the call that was asked for, and no other: where it ends, the file ends.
+            Ok(n) if self.target.offsets.is_at() => cx.end(n as u64),
             Ok(n) => end_short(cx, slot, len, offset, n),
             Err(errno) => Err(cx.failed_in_slot("read failed", errno, slot)),
         }

@@ -251,6 +251,10 @@ impl Offsets {
         Self { source, workingset, cached: (0, 0), positions: 0, shuffle: Shuffle::new(), unsized_end }
     }
 
+    pub(super) fn is_at(&self) -> bool {
+        matches!(self.source, OffsetSource::At(_))
+    }
+
     /// Returns the offset of the next I/O of `len` bytes in the file of `slot`. `None` when the I/O is at the file
     /// position of the kernel; `Err` when it does not fit in the file.
     #[inline]

@@ -1,0 +1,157 @@
+//! Learning: from a trace of a program to a script that does the same, for people to read and change.
+//!
+//! The calls are taken in the words of the language (`action`), on the file sets that their names make (`files`, `sets`),
+//! thread by thread (`streams`). Threads that are alike are one loop (`model`): its iterations are found by a call that
+//! begins them anew, or else by the open files (`cut`), and their shapes become one tree (`tree`) with what was seen at each
+//! place (`samples`). `script` and `lines` write it down.
+//!
+//! Not here: whether the script does what the program did. A trace of the script says that, by `wmlrun compare`.
+
+mod action;
+mod cut;
+mod files;
+mod lines;
+mod model;
+mod openings;
+mod samples;
+mod script;
+mod sets;
+mod streams;
+mod tree;
+mod values;
+
+use files::Files;
+use model::LearnedModel;
+use openings::Openings;
+use script::ScriptWriter;
+use sets::LearnedSets;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::{Read, Seek};
+use streams::StreamBuilder;
+use wml_text::count::{count, grouped};
+use wml_text::duration;
+use wml_text::wrap::fill;
+use wml_trace::{TraceError, TraceEvent, TraceReader};
+
+/// A script that was learned.
+#[derive(Debug)]
+pub struct LearnedScript {
+    pub text: String,
+    /// True if calls are missing in the trace.
+    pub is_incomplete: bool,
+    /// Calls of the trace, and those that the script stands for.
+    pub calls: u64,
+    pub modelled: u64,
+}
+
+/// Learns a script from a trace, which is read twice. `version` is that of wmlrun.
+///
+/// # Errors
+/// If the trace can't be read, or has no calls that a script could make.
+pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript, TraceError> {
+    let mut reader = TraceReader::new(&mut input)?;
+    let (mut files, mut openings) = (Files::new(!reader.header().under.is_empty()), Openings::default());
+    let mut is_tree_known = false;
+    while let Some(events) = reader.block()? {
+        if !is_tree_known {
+            files.add_tree(reader.tree());
+            is_tree_known = true;
+        }
+        for event in &events {
+            if let TraceEvent::Call(call) = event {
+                let before = files.before(call);
+                files.apply(call, before);
+                openings.add(call);
+            }
+        }
+    }
+    let mut sets = LearnedSets::new(&files, reader.paths());
+    openings.annotate(&mut sets);
+    let (header, end) = (reader.header().clone(), reader.end().cloned());
+    let is_incomplete = end.as_ref().is_none_or(|end| !end.is_complete());
+    drop(reader);
+    input.rewind()?;
+    files.rewind();
+    let mut reader = TraceReader::new(&mut input)?;
+    let mut builder = StreamBuilder::new(&mut files, &sets);
+    reader.for_each(|event, _| builder.add(event))?;
+    let mut streams = builder.done();
+    let changes = std::mem::take(&mut streams.changes);
+    let lasting = std::mem::take(&mut streams.lasting);
+    for (n, set) in sets.sets.iter_mut().enumerate() {
+        let own = lasting.iter().filter(|(set, ..)| usize::from(*set) == n);
+        let threads: BTreeSet<u32> = own.clone().map(|(_, thread, _)| *thread).collect();
+        set.has_many_open = own.count() * 2 > threads.len() * 3;
+    }
+    let (calls, knows_time) = (streams.calls, streams.knows_time);
+    let (threads, not_modelled) = (streams.threads.len(), streams.not_modelled.clone());
+    let all: usize = streams.threads.values().map(|stream| stream.steps.len()).sum();
+    let main = streams.threads.values().filter(|stream| stream.steps.len() * 100 >= all);
+    let processes: BTreeSet<u32> = main.map(|stream| stream.process).collect();
+    let model = LearnedModel::new(streams);
+    if model.phases.is_empty() {
+        return Err(TraceError {
+            message: format!("nothing to learn: {} in the trace, and none that is repeated", count(calls, "call")),
+            help: "record a longer run, or other directories with `record --under`".to_owned(),
+        });
+    }
+    // The script begins with the first loop: what was made before exists.
+    let begin = model.phases[0].iter().map(|one| one.begin).min().unwrap_or(0);
+    for (_, set, change) in changes.iter().filter(|(time, ..)| *time < begin) {
+        sets.sets[usize::from(*set)].add_existing(*change);
+    }
+    let loops: Vec<&model::Loop> = model.phases.iter().flatten().collect();
+    let covered: f64 = loops.iter().map(|one| one.covered * one.calls as f64).sum();
+    let name = script::title(&header.command);
+    let mut notes = Vec::new();
+    let command = match header.command.is_empty() {
+        true => "a program".to_owned(),
+        false => format!("`{}`", script::printable(&header.command.join(" "))),
+    };
+    let span = end.as_ref().map_or(0, |end| end.duration);
+    notes.push(format!(
+        "Source: {command}, recorded by {}: {} in {}, {}.",
+        header.recorder,
+        count(calls, "call"),
+        duration::span(span as f64 / 1e9),
+        count(threads as u64, "thread")
+    ));
+    notes.extend(loops.iter().enumerate().map(|(n, one)| script::about(one, &format!("loop{}", n + 1), &sets)));
+    if model.left_out.0 > 0 {
+        let (left, of) = model.left_out;
+        notes.push(format!("Left out: {} of {}.", count(left as u64, "call"), count(of as u64, "thread")));
+    }
+    if !not_modelled.is_empty() {
+        let all = not_modelled.iter().map(|(name, (calls, bytes))| match bytes {
+            0 => format!("{} {name}", grouped(*calls)),
+            bytes => format!("{} {name} ({})", grouped(*calls), script::bytes_text(*bytes)),
+        });
+        notes.push(format!("No flowop makes: {}.", all.collect::<Vec<_>>().join(", ")));
+    }
+    if !knows_time {
+        notes.push(
+            "The recorder did not see the time between calls: the script has no `compute`, and is faster.".to_owned(),
+        );
+    }
+    if processes.len() > 1 {
+        notes.push(format!("The {} of the program are threads here.", count(processes.len() as u64, "process")));
+    }
+    notes.push(
+        "Not compared with the program yet: record this script too, and compare the traces (`wmlrun compare`)."
+            .to_owned(),
+    );
+    let mut text = format!("# {name}: learned from a trace by wmlrun {version}\n");
+    for note in notes {
+        text.push_str("#\n");
+        for line in fill(&note, 108, "").lines() {
+            let _ = writeln!(text, "# {line}");
+        }
+    }
+    text.push('\n');
+    text.push_str(&ScriptWriter::new(&sets).write(&model));
+    Ok(LearnedScript { text, is_incomplete, calls, modelled: covered as u64 })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,365 @@
+//! A loop as flowops, line by line.
+
+use crate::action::{ActionTarget, ActionValues, CallAction};
+use crate::model::{Loop, LoopBody};
+use crate::samples::{LeafSamples, SampledValues};
+use crate::script::{ScriptWriter, shortened, size_text};
+use crate::streams::{CallSymbol, NO_SLOT, bits};
+use crate::tree::LoopNode;
+use crate::values::{Drawn, OffsetPattern};
+use std::fmt::Write as _;
+
+/// The slots of files that stay open begin here.
+const FIRST_LASTING: u16 = 101;
+const LAST_SLOT: u16 = 128;
+/// The most threads of which each has many files open.
+const MOST_ROTATING: usize = 32;
+/// Nanoseconds of a call's gap below which it is added to the next one.
+const LEAST_COMPUTE: f64 = 5_000.0;
+const LEAST_SLEEP: f64 = 20_000.0;
+/// A run from the start of a file to its end, in this share of the runs, is the whole file.
+const MOSTLY: f64 = 0.9;
+
+/// A loop that is written.
+pub(crate) struct LoopWriter<'a, 'b> {
+    pub(crate) script: &'b mut ScriptWriter<'a>,
+    pub(crate) one: &'b Loop,
+    pub(crate) body: &'b LoopBody,
+    /// Time of gaps that are too short, to be added to the next one: ran and slept, per iteration.
+    pub(crate) carried: (f64, f64),
+    /// True if no slot is used for a single file: `opennext` may have them all.
+    pub(crate) rotates: bool,
+}
+
+impl LoopWriter<'_, '_> {
+    /// The flowops of the body.
+    pub(crate) fn lines(&mut self, name: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        let body = self.body;
+        self.node(&body.tree.root, name, "", &mut lines);
+        self.flush(body.times as f64, &mut lines);
+        lines
+    }
+
+    /// The sessions of a leaf: in place if there is one and it has no alternatives.
+    fn session(&mut self, leaf: usize, name: &str, more: &str, lines: &mut Vec<String>) {
+        let Some(body) = self.body.sessions.get(&leaf) else { return };
+        let counts = Drawn::of(&self.body.leaves[leaf].counts.sorted());
+        let carried = std::mem::take(&mut self.carried);
+        let mut inner = LoopWriter { script: &mut *self.script, one: self.one, body, carried, rotates: false };
+        let session = inner.lines(name);
+        if counts == Drawn::Always(1) && more.is_empty() {
+            lines.extend(session);
+            return;
+        }
+        let set = self.script.set(self.one.symbols.get(self.body.tree.leaves[leaf]).set);
+        let own = self.script.name(&format!("{}_session", set.name));
+        self.script.define(&own, "", &session);
+        let iters = self.script.value(&counts, &format!("{own}_times"), |n| n.to_string());
+        let iters = if iters == "1" { String::new() } else { format!(",iters={iters}") };
+        lines.push(format!("flowop {own} name={own}_use{iters}{more}"));
+    }
+
+    fn is_session(&self, leaf: usize) -> bool {
+        self.one.symbols.get(self.body.tree.leaves[leaf]).action == CallAction::Session
+    }
+
+    fn node(&mut self, node: &LoopNode, name: &str, more: &str, lines: &mut Vec<String>) {
+        match node {
+            LoopNode::Seq(nodes) if more.is_empty() => nodes.iter().for_each(|node| self.node(node, name, "", lines)),
+            LoopNode::Seq(nodes) if nodes.is_empty() => {
+                let own = self.script.name("nothing");
+                lines.push(format!("flowop nothing name={own}{more}"));
+            }
+            LoopNode::Leaf(leaf) if self.is_session(*leaf) => self.session(*leaf, name, more, lines),
+            LoopNode::Leaf(leaf) => {
+                let before = lines.len();
+                let time = self.times(*leaf, lines);
+                // Time before a call that is an alternative belongs to it.
+                match (more.is_empty(), lines.len() > before) {
+                    (false, true) => {
+                        let time: Vec<String> = lines.drain(before..).collect();
+                        let line = self.flowop(*leaf, "");
+                        self.wrapped(name, "", more, &[time, vec![line]].concat(), lines);
+                    }
+                    _ => lines.push(self.flowop(*leaf, more)),
+                }
+                debug_assert!(time >= 0.0);
+                if more.is_empty() {
+                    self.end_of_file(*leaf, name, lines);
+                }
+            }
+            LoopNode::Seq(nodes) => {
+                let mut inner = Vec::new();
+                nodes.iter().for_each(|node| self.node(node, name, "", &mut inner));
+                self.wrapped(name, "", more, &inner, lines);
+            }
+            LoopNode::Repeat(leaves, counter) => {
+                let mut inner = Vec::new();
+                for leaf in leaves {
+                    if self.is_session(*leaf) {
+                        self.session(*leaf, name, "", &mut inner);
+                        continue;
+                    }
+                    self.times(*leaf, &mut inner);
+                    let line = self.flowop(*leaf, "");
+                    inner.push(line);
+                    self.end_of_file(*leaf, name, &mut inner);
+                }
+                let counts: &SampledValues = &self.body.counters[*counter];
+                let own = self.script.name(&format!("{name}_block"));
+                let iters = self.script.value(&Drawn::of(&counts.sorted()), &format!("{own}_times"), |n| n.to_string());
+                let iters = if iters == "1" { String::new() } else { format!(",iters={iters}") };
+                self.script.define(&own, "", &inner);
+                lines.push(format!("flowop {own} name={own}_use{iters}{more}"));
+            }
+            LoopNode::Choice(all) => {
+                let total: f64 = all.iter().map(|(weight, _)| weight).sum();
+                let mut inner = Vec::new();
+                for (weight, node) in all {
+                    let weight = format!(",weight={}", shortened(weight * 100.0 / total, 2));
+                    let kept = std::mem::take(&mut self.carried);
+                    self.node(node, name, &weight, &mut inner);
+                    self.carried = kept;
+                }
+                self.wrapped(name, ",mix", more, &inner, lines);
+            }
+        }
+    }
+
+    /// Defines a composite of these lines, and uses it.
+    fn wrapped(&mut self, name: &str, how: &str, more: &str, inner: &[String], lines: &mut Vec<String>) {
+        let own = self.script.name(&format!("{name}_{}", if how.is_empty() { "part" } else { "choice" }));
+        self.script.define(&own, how, inner);
+        lines.push(format!("flowop {own} name={own}_use{more}"));
+    }
+
+    /// Time before a call, as `compute` and `delay`. What is too short is kept for the next call. Returns the nanoseconds.
+    fn times(&mut self, leaf: usize, lines: &mut Vec<String>) -> f64 {
+        let samples = &self.body.leaves[leaf];
+        let runs = samples.runs.max(1) as f64;
+        self.carried.0 += samples.running as f64 / runs;
+        self.carried.1 += samples.asleep as f64 / runs;
+        let carried = self.carried.0;
+        self.put_times(lines);
+        carried
+    }
+
+    fn put_times(&mut self, lines: &mut Vec<String>) {
+        if self.carried.0 >= LEAST_COMPUTE {
+            let name = self.script.name("compute");
+            lines.push(format!("flowop compute name={name},value={}", shortened(self.carried.0 / 1e9, 7)));
+            self.carried.0 = 0.0;
+        }
+        if self.carried.1 >= LEAST_SLEEP {
+            let name = self.script.name("delay");
+            lines.push(format!("flowop delay name={name},value={}", shortened(self.carried.1 / 1e9, 6)));
+            self.carried.1 = 0.0;
+        }
+    }
+
+    /// What is left at the end of the iteration.
+    fn flush(&mut self, iterations: f64, lines: &mut Vec<String>) {
+        if iterations > 0.0 && self.carried.0 >= 500.0 && self.carried.0 < LEAST_COMPUTE {
+            let name = self.script.name("compute");
+            lines.push(format!("flowop compute name={name},value={}", shortened(self.carried.0 / 1e9, 7)));
+        }
+    }
+
+    /// The read that finds the end of the file, where there mostly is one.
+    fn end_of_file(&mut self, leaf: usize, name: &str, lines: &mut Vec<String>) {
+        let samples = &self.body.leaves[leaf];
+        let share = samples.ends as f64 / samples.runs.max(1) as f64;
+        let symbol = self.one.symbols.get(self.body.tree.leaves[leaf]);
+        if share < 0.02 || symbol.action != CallAction::Read {
+            return;
+        }
+        let iosize = size_text(samples.bytes.sorted().last().copied().unwrap_or(0).max(1));
+        let own = self.script.name("readend");
+        let line = format!("flowop read name={own}{},iosize={iosize},at=1t", self.file(symbol));
+        if share > 0.98 {
+            lines.push(line);
+            return;
+        }
+        let nothing = self.script.name("nothing");
+        let inner = vec![
+            format!("{line},weight={}", shortened(share * 100.0, 1)),
+            format!("flowop nothing name={nothing},weight={}", shortened(100.0 - share * 100.0, 1)),
+        ];
+        self.wrapped(name, ",mix", "", &inner, lines);
+    }
+
+    fn flowop(&mut self, leaf: usize, more: &str) -> String {
+        let symbol = self.one.symbols.get(self.body.tree.leaves[leaf]);
+        let samples = &self.body.leaves[leaf];
+        let row = symbol.action.row();
+        let is_whole = symbol.slot != NO_SLOT && samples.whole as f64 >= MOSTLY * samples.runs as f64;
+        let counts = samples.calls_of_runs();
+        let (flowop, extra) = match symbol.action {
+            // One call reads such a file.
+            CallAction::Read if is_whole && counts != Drawn::Always(1) => ("readwholefile", ""),
+            // A file that is made again and again has another size each time.
+            CallAction::Write if is_whole && !self.script.set(symbol.set).is_single && counts != Drawn::Always(1) => {
+                ("writewholefile", "exact")
+            }
+            // Before the first call that opens it, it is looked at by its name.
+            CallAction::StatOpen if symbol.slot == NO_SLOT => (row.flowop, ""),
+            _ => (row.flowop, row.more),
+        };
+        let name = self.script.name(flowop);
+        let mut attributes = self.file(symbol);
+        let is_open = matches!(symbol.action, CallAction::OpenFile | CallAction::CreateFile);
+        let is_lasting =
+            row.names == ActionTarget::Slot && symbol.slot == NO_SLOT && row.values == ActionValues::Transfer;
+        if is_open || is_lasting {
+            let asks = |bit| samples.share(bit) > 0.5;
+            attributes.push_str(if asks(bits::DIRECT) { ",directio" } else { "" });
+            attributes.push_str(if asks(bits::SYNC) { ",dsync" } else { "" });
+        }
+        let mut flowop = flowop.to_owned();
+        if flowop.ends_with("wholefile") {
+            let largest = samples.bytes.sorted().last().copied().unwrap_or(0).max(1);
+            let _ = write!(attributes, ",iosize={}", size_text(largest));
+        } else {
+            self.values(symbol, samples, &name, &mut flowop, &mut attributes);
+            let iters =
+                self.script.value(&Drawn::of(&samples.counts.sorted()), &format!("{name}_times"), |n| n.to_string());
+            if iters != "1" {
+                let _ = write!(attributes, ",iters={iters}");
+            }
+        }
+        if !extra.is_empty() {
+            let _ = write!(attributes, ",{extra}");
+        }
+        format!("flowop {flowop} name={name}{attributes}{more}")
+    }
+
+    /// The file set and the slot.
+    fn file(&mut self, symbol: CallSymbol) -> String {
+        let set = self.script.set(symbol.set);
+        let is_dir = matches!(symbol.action, CallAction::MakeDir | CallAction::MakeExistingDir | CallAction::RemoveDir);
+        if is_dir {
+            self.script.with_dirs.insert(symbol.set);
+            return format!(",filesetname={}_dirs", set.name);
+        }
+        self.script.used.insert(symbol.set);
+        let mut text = format!(",filesetname={}", set.name);
+        if matches!(symbol.action, CallAction::CloseDir) {
+            text.clear();
+        }
+        if symbol.action == CallAction::ListDir && symbol.slot != NO_SLOT {
+            text.clear();
+        }
+        if symbol.slot != NO_SLOT {
+            let _ = write!(text, ",fd={}", symbol.slot);
+        } else if symbol.action.row().names == ActionTarget::Slot {
+            // `opennext` opens 128 files in each thread.
+            let is_too_much = self.one.instances > MOST_ROTATING;
+            match set.is_single || !self.rotates || !set.has_many_open || is_too_much {
+                true => {
+                    let next = FIRST_LASTING + self.script.lasting.len() as u16;
+                    let slot = *self.script.lasting.entry(symbol.set).or_insert(next.min(LAST_SLOT));
+                    let _ = write!(text, ",fd={slot}");
+                }
+                false => text.push_str(",opennext"),
+            }
+        }
+        if matches!(symbol.action, CallAction::Rename | CallAction::RenameOver) && symbol.to != symbol.set {
+            self.script.used.insert(symbol.to);
+            let _ = write!(text, ",toset={}", self.script.set(symbol.to).name);
+        }
+        text
+    }
+
+    /// Sizes and offsets.
+    fn values(
+        &mut self,
+        symbol: CallSymbol,
+        samples: &LeafSamples,
+        name: &str,
+        flowop: &mut String,
+        attributes: &mut String,
+    ) {
+        let bytes = Drawn::of(&samples.bytes.sorted());
+        let offsets =
+            OffsetPattern::of(samples.share(bits::NEXT), samples.share(bits::APPEND), &samples.offsets.sorted());
+        match symbol.action.row().values {
+            ActionValues::No => {}
+            ActionValues::Size | ActionValues::Position => {
+                let drawn = match symbol.action {
+                    CallAction::SeekSet => Drawn::of(&samples.offsets.sorted()),
+                    _ => bytes,
+                };
+                let value = self.script.value(&drawn, &format!("{name}_value"), |n| n.to_string());
+                let _ = write!(attributes, ",value={value}");
+            }
+            // The range of a lock is not in a trace.
+            ActionValues::Range
+                if symbol.action.row().flowop.ends_with("lock") || symbol.action == CallAction::GetLock =>
+            {
+                attributes.push_str(",iosize=1,at=0");
+            }
+            ActionValues::Range => {
+                if !matches!(bytes, Drawn::Always(0)) {
+                    let value = self.script.value(&bytes, &format!("{name}_size"), size_text);
+                    let _ = write!(attributes, ",iosize={value}");
+                }
+            }
+            ActionValues::Transfer => {
+                let bytes = match bytes {
+                    Drawn::Always(n) => Drawn::Always(n.max(1)),
+                    table @ Drawn::Table(_) => table,
+                };
+                let value = self.script.value(&bytes, &format!("{name}_size"), size_text);
+                let _ = write!(attributes, ",iosize={value}");
+                let is_one = samples.calls_of_runs() == Drawn::Always(1);
+                match offsets {
+                    _ if !samples.has_offsets() => {}
+                    // Without a look at the size of the file.
+                    OffsetPattern::Sequential if is_one && samples.share(bits::START) > MOSTLY => {
+                        attributes.push_str(",at=0");
+                    }
+                    OffsetPattern::Append if symbol.action == CallAction::Write => {
+                        *flowop = "appendfile".to_owned();
+                        attributes.push_str(",onecall");
+                    }
+                    OffsetPattern::Append | OffsetPattern::Sequential => {
+                        // A log that is written again from its start.
+                        let set = self.script.set(symbol.set);
+                        let most = set.sizes.iter().copied().max().unwrap_or(0);
+                        let again =
+                            symbol.slot == NO_SLOT && samples.moved > 2 * most && samples.share(bits::START) > 0.0;
+                        if again && set.is_single && most > 0 && symbol.action == CallAction::Write {
+                            let _ = write!(attributes, ",wrap={}", size_text(most));
+                        }
+                    }
+                    OffsetPattern::At(drawn) => {
+                        let value = self.script.value(&drawn, &format!("{name}_at"), size_text);
+                        let _ = write!(attributes, ",at={value}");
+                    }
+                    OffsetPattern::Random { end, align } => {
+                        let set = self.script.set(symbol.set);
+                        let all = set.sizes.iter().copied().max().unwrap_or(0);
+                        attributes.push_str(",random");
+                        if !matches!(bytes, Drawn::Always(n) if n == align) {
+                            let _ = write!(attributes, ",align={}", size_text(align));
+                        }
+                        if end * 10 < all * 9 {
+                            let _ = write!(attributes, ",workingset={}", size_text(end));
+                        }
+                    }
+                    OffsetPattern::Hot { end, align, theta } => {
+                        let variable = format!("{name}_at");
+                        let items = end / align;
+                        let theta = shortened(theta, 2);
+                        let _ = writeln!(
+                            self.script.variables,
+                            "set ${variable}=randvar(type=zipf,items={items},unit={align},theta={theta},scramble=true)"
+                        );
+                        let _ = write!(attributes, ",at=${variable}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,470 @@
+//! The model: phases of threads that are alike, each with its loop.
+
+use crate::action::CallAction;
+use crate::cut::{self, CutBy, ElementId, Parsed, ParsedPieces, Parser, Score, Symbols};
+use crate::samples::{LeafSamples, SampledValues};
+use crate::streams::{CallStep, CallStreams, CallSymbol, bits};
+use crate::tree::ShapeTree;
+use std::collections::{BTreeMap, HashMap};
+
+/// Threads with a smaller share of the calls are left out, in thousandths.
+const FEW_CALLS: usize = 10;
+/// The least cosine of the mixes of threads that are alike.
+const ALIKE: f64 = 0.96;
+/// Shapes that are kept, and the share of the calls at which it is enough.
+const MOST_SHAPES: usize = 24;
+const ENOUGH: f64 = 0.98;
+/// A loop with a smaller share of the calls of its threads is none.
+const LEAST_COVERED: f64 = 0.5;
+/// Windows of a thread in which phases are looked for, and the least part of one.
+const WINDOWS: usize = 48;
+const LEAST_PART: usize = 4;
+/// A thread with fewer calls has one phase.
+const LEAST_CALLS: usize = 2000;
+/// How far apart two mixes are at least in phases of their own, from 0 to 1.
+const FAR_APART: f64 = 0.4;
+/// The share of a thread's life that is a pause between two parts.
+const LONG_PAUSE: f64 = 0.25;
+
+/// A loop of threads that are alike.
+#[derive(Debug)]
+pub(crate) struct Loop {
+    pub(crate) threads: usize,
+    /// Threads at the same time.
+    pub(crate) instances: usize,
+    pub(crate) calls: usize,
+    pub(crate) iterations: u64,
+    pub(crate) by: CutBy,
+    pub(crate) score: Score,
+    pub(crate) symbols: Symbols,
+    pub(crate) body: LoopBody,
+    /// What comes after every so many iterations.
+    pub(crate) rare: Option<(u64, LoopBody)>,
+    /// The share of the calls of these threads that the loop has.
+    pub(crate) covered: f64,
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+}
+
+/// What is repeated, with what was seen of it.
+#[derive(Debug)]
+pub(crate) struct LoopBody {
+    pub(crate) tree: ShapeTree,
+    pub(crate) leaves: Vec<LeafSamples>,
+    pub(crate) counters: Vec<SampledValues>,
+    /// The sessions of a file, by their leaves.
+    pub(crate) sessions: BTreeMap<usize, LoopBody>,
+    pub(crate) times: u64,
+    /// Calls that have a kept shape.
+    covered: usize,
+}
+
+/// What was learned of all threads.
+#[derive(Debug, Default)]
+pub(crate) struct LearnedModel {
+    /// The loops of each phase.
+    pub(crate) phases: Vec<Vec<Loop>>,
+    /// Calls and threads that are in no loop.
+    pub(crate) left_out: (usize, usize),
+}
+
+/// A part of a thread's calls.
+struct ThreadPart {
+    thread: u32,
+    steps: Vec<CallStep>,
+}
+
+impl ThreadPart {
+    fn span(&self) -> (u64, u64) {
+        let begin = self.steps.first().map_or(0, |step| step.start);
+        let end = self.steps.last().map_or(0, |step| step.start.saturating_add(u64::from(step.duration)));
+        (begin, end)
+    }
+}
+
+impl LearnedModel {
+    pub(crate) fn new(streams: CallStreams) -> Self {
+        let symbols = streams.symbols;
+        let total: usize = streams.threads.values().map(|stream| stream.steps.len()).sum();
+        let mut model = Self::default();
+        let mut groups: Vec<(CallMix, Vec<ThreadPart>)> = Vec::new();
+        let mut units: Vec<ThreadPart> = Vec::new();
+        for (thread, stream) in streams.threads {
+            let parts = at_pauses(stream.steps).into_iter().flat_map(|steps| phases(steps, &symbols));
+            units.extend(parts.map(|steps| ThreadPart { thread, steps }));
+        }
+        units.sort_by_key(|unit| std::cmp::Reverse(unit.steps.len()));
+        for unit in units {
+            let mix = mix(&unit.steps, &symbols);
+            match groups.iter_mut().find(|(of, _)| cosine(of, &mix) >= ALIKE) {
+                Some((_, units)) => units.push(unit),
+                None => groups.push((mix, vec![unit])),
+            }
+        }
+        let mut loops = Vec::new();
+        let span = groups.iter().flat_map(|(_, units)| units.iter().map(ThreadPart::span));
+        let span = span.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).map_or(0, |(from, to)| to.saturating_sub(from));
+        for units in groups.into_iter().flat_map(|(_, units)| in_time(units, span)) {
+            let calls: usize = units.iter().map(|unit| unit.steps.len()).sum();
+            if calls * 1000 < total * FEW_CALLS || calls < 8 {
+                model.left_out.0 += calls;
+                model.left_out.1 += units.len();
+                continue;
+            }
+            let threads = units.len();
+            match Loop::new(units, &symbols).filter(|one| one.covered >= LEAST_COVERED) {
+                Some(found) => loops.push(found),
+                None => {
+                    model.left_out.0 += calls;
+                    model.left_out.1 += threads;
+                }
+            }
+        }
+        model.phases = in_phases(loops);
+        model
+    }
+}
+
+/// A call in a mix: what it does, the set, and how large it is.
+type MixKey = (CallAction, u16, u8);
+type CallMix = HashMap<MixKey, f64>;
+
+/// How often each call is made on each set.
+fn mix(steps: &[CallStep], symbols: &[CallSymbol]) -> CallMix {
+    let mut all = CallMix::default();
+    for step in steps {
+        let symbol = symbols[usize::from(step.symbol)];
+        // Classes of sizes, three doublings each; waiting writes are others.
+        let size = (step.bytes.checked_ilog2().unwrap_or(0) / 3) as u8;
+        let how = step.bits & (bits::SYNC | bits::DIRECT);
+        *all.entry((symbol.action, symbol.set, size | how)).or_default() += 1.0;
+    }
+    all
+}
+
+fn cosine(a: &CallMix, b: &CallMix) -> f64 {
+    let length = |all: &CallMix| all.values().map(|n| n * n).sum::<f64>().sqrt();
+    let product: f64 = a.iter().map(|(key, n)| n * b.get(key).copied().unwrap_or(0.0)).sum();
+    product / (length(a) * length(b)).max(1e-9)
+}
+
+/// How far two mixes are apart, from 0 to 1.
+fn distance(a: &CallMix, b: &CallMix) -> f64 {
+    let (of_a, of_b): (f64, f64) = (a.values().sum(), b.values().sum());
+    let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
+    let share = |all: &CallMix, key: &MixKey, of: f64| all.get(key).copied().unwrap_or(0.0) / of.max(1.0);
+    keys.map(|key| (share(a, key, of_a) - share(b, key, of_b)).abs()).sum::<f64>() / 2.0
+}
+
+/// Takes threads that are alike apart where none of them is there for long.
+fn in_time(mut units: Vec<ThreadPart>, span: u64) -> Vec<Vec<ThreadPart>> {
+    units.sort_by_key(ThreadPart::span);
+    let mut all: Vec<Vec<ThreadPart>> = Vec::new();
+    let mut last = 0;
+    for unit in units {
+        let (from, to) = unit.span();
+        match all.last_mut() {
+            Some(group) if from.saturating_sub(last) as f64 <= LONG_PAUSE * span as f64 => group.push(unit),
+            _ => all.push(vec![unit]),
+        }
+        last = last.max(to);
+    }
+    all
+}
+
+/// Cuts a thread at pauses that are a large part of its life.
+fn at_pauses(steps: Vec<CallStep>) -> Vec<Vec<CallStep>> {
+    let span = steps.first().zip(steps.last()).map_or(0, |(first, last)| last.start.saturating_sub(first.start));
+    let is_pause = |pair: &[CallStep]| (pair[1].start.saturating_sub(pair[0].start)) as f64 > LONG_PAUSE * span as f64;
+    let cuts: Vec<usize> =
+        steps.windows(2).enumerate().filter(|(_, pair)| is_pause(pair)).map(|(n, _)| n + 1).collect();
+    split(steps, cuts)
+}
+
+fn split(steps: Vec<CallStep>, cuts: Vec<usize>) -> Vec<Vec<CallStep>> {
+    let mut rest = steps;
+    let mut parts = Vec::new();
+    for cut in cuts.into_iter().rev() {
+        parts.push(rest.split_off(cut));
+    }
+    parts.push(rest);
+    parts.reverse();
+    parts
+}
+
+/// Cuts a thread where its mix changes for long: in two, and each part again.
+fn phases(steps: Vec<CallStep>, symbols: &[CallSymbol]) -> Vec<Vec<CallStep>> {
+    if steps.len() < LEAST_CALLS {
+        return vec![steps];
+    }
+    let window = steps.len().div_ceil(WINDOWS);
+    let mixes: Vec<CallMix> = steps.chunks(window).map(|chunk| mix(chunk, symbols)).collect();
+    let mut cuts = Vec::new();
+    let mut open = vec![(0, mixes.len())];
+    while let Some((from, to)) = open.pop() {
+        let sum = |from: usize, to: usize| {
+            let mut all: CallMix = HashMap::new();
+            mixes[from..to].iter().flatten().for_each(|(key, n)| *all.entry(*key).or_default() += n);
+            all
+        };
+        if to - from < 2 * LEAST_PART {
+            continue;
+        }
+        let tried = (from + LEAST_PART..=to - LEAST_PART).map(|at| (distance(&sum(from, at), &sum(at, to)), at));
+        let Some((far, at)) = tried.max_by(|a, b| a.0.total_cmp(&b.0)) else { continue };
+        if far >= FAR_APART {
+            cuts.push(at * window);
+            open.extend([(from, at), (at, to)]);
+        }
+    }
+    cuts.sort_unstable();
+    split(steps, cuts)
+}
+
+/// Loops that overlap in time are of one phase.
+fn in_phases(mut loops: Vec<Loop>) -> Vec<Vec<Loop>> {
+    loops.sort_by_key(|one| one.begin);
+    let mut phases: Vec<(u64, Vec<Loop>)> = Vec::new();
+    for one in loops {
+        match phases.last_mut() {
+            // A few calls at the border do not join two phases.
+            Some((end, phase)) if one.begin.saturating_add(one.end.saturating_sub(one.begin) / 10) < *end => {
+                *end = (*end).max(one.end);
+                phase.push(one);
+            }
+            _ => phases.push((one.end, vec![one])),
+        }
+    }
+    phases.into_iter().map(|(_, phase)| phase).collect()
+}
+
+/// The most threads at the same time.
+fn at_once(spans: &[(u64, u64)]) -> usize {
+    let mut changes: Vec<(u64, i32)> =
+        spans.iter().flat_map(|(from, to)| [(*from, 1), (to.saturating_add(1), -1)]).collect();
+    changes.sort_unstable();
+    let mut now = 0;
+    let most = changes.iter().map(|(_, change)| {
+        now += change;
+        now
+    });
+    most.max().unwrap_or(1).max(1) as usize
+}
+
+/// The pieces of a loop that have a kept shape, and their shapes.
+type WeightedShapes = Vec<(Vec<ElementId>, f64)>;
+
+impl Loop {
+    fn new(units: Vec<ThreadPart>, symbols: &[CallSymbol]) -> Option<Self> {
+        let spans: Vec<(u64, u64)> = units.iter().map(ThreadPart::span).collect();
+        let begin = spans.iter().map(|span| span.0).min()?;
+        let end = spans.iter().map(|span| span.1).max()?;
+        let mut ids: Vec<u32> = units.iter().map(|unit| unit.thread).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let instances = at_once(&spans);
+        let calls = units.iter().map(|unit| unit.steps.len()).sum();
+        let mut symbols = Symbols::new(symbols);
+        let (cut, score) = cut::choose(units.into_iter().map(|unit| unit.steps).collect(), &mut symbols);
+        let mut parser = Parser::folding();
+        let parsed = cut::parse_all(&cut.steps, &cut.bounds, &mut parser, &mut symbols);
+        let (main, rare) = split_rare(kept_shapes(&parsed, calls)?, &parsed);
+        let pieces = Iterations { steps: &cut.steps, bounds: &cut.bounds, parsed: &parsed };
+        let body = LoopBody::new(&pieces, &parser, &main, &mut symbols);
+        let rare = rare.map(|(every, shapes)| (every, LoopBody::new(&pieces, &parser, &shapes, &mut symbols)));
+        // What is before the first iteration is no part of it.
+        let first =
+            cut.steps.iter().zip(&cut.bounds).filter_map(|(steps, pieces)| Some(steps[pieces.first()?.0].start));
+        let begin = first.min().unwrap_or(begin);
+        let covered = body.covered + rare.as_ref().map_or(0, |(_, body)| body.covered);
+        Some(Self {
+            threads: ids.len(),
+            instances,
+            calls,
+            iterations: body.times,
+            by: cut.by,
+            score,
+            symbols,
+            body,
+            rare,
+            covered: covered as f64 / calls.max(1) as f64,
+            begin,
+            end,
+        })
+    }
+
+    /// Nanoseconds that all threads were busy with it.
+    pub(crate) fn cost(&self) -> u64 {
+        self.body.cost()
+    }
+}
+
+/// The shapes that most calls are in, each with the number of its pieces.
+fn kept_shapes(parsed: &ParsedPieces, calls: usize) -> Option<WeightedShapes> {
+    let mut counts: HashMap<Vec<ElementId>, (usize, usize)> = HashMap::new();
+    let mut whole = 0;
+    for (piece, length) in parsed.iter().flatten() {
+        let Some(piece) = piece else { continue };
+        whole += length;
+        let count = counts.entry(shape(piece)).or_default();
+        count.0 += 1;
+        count.1 += length;
+    }
+    let mut order: Vec<(Vec<ElementId>, (usize, usize))> = counts.into_iter().collect();
+    order.sort_by(|a, b| b.1.1.cmp(&a.1.1).then_with(|| a.0.cmp(&b.0)));
+    let mut covered = 0;
+    let mut kept = Vec::new();
+    for (shape, (pieces, length)) in order {
+        if kept.len() == MOST_SHAPES || covered as f64 >= ENOUGH * whole as f64 || length * 250 < calls {
+            break;
+        }
+        covered += length;
+        kept.push((shape, pieces as f64));
+    }
+    (!kept.is_empty()).then_some(kept)
+}
+
+fn shape(piece: &[Parsed]) -> Vec<ElementId> {
+    piece.iter().map(|parsed| parsed.element).collect()
+}
+
+/// A long shape that comes again and again after about as many others is the end of an outer loop.
+fn split_rare(kept: WeightedShapes, parsed: &ParsedPieces) -> (WeightedShapes, Option<(u64, WeightedShapes)>) {
+    let pieces: f64 = kept.iter().map(|(_, n)| n).sum();
+    let mean = kept.iter().map(|(shape, n)| shape.len() as f64 * n).sum::<f64>() / pieces;
+    let is_rare = |(shape, n): &(Vec<ElementId>, f64)| *n < 0.05 * pieces && shape.len() as f64 > 1.5 * mean;
+    let (rare, main): (WeightedShapes, WeightedShapes) = kept.into_iter().partition(is_rare);
+    if rare.is_empty() || main.is_empty() {
+        return ([main, rare].concat(), None);
+    }
+    let mut gaps: Vec<f64> = Vec::new();
+    for thread in parsed {
+        let mut last = None;
+        let known = thread.iter().filter_map(|(piece, _)| piece.as_ref()).enumerate();
+        for (n, piece) in known {
+            let shape = shape(piece);
+            if rare.iter().any(|(own, _)| *own == shape) {
+                gaps.extend(last.map(|last: usize| (n - last) as f64));
+                last = Some(n);
+            }
+        }
+    }
+    let mean = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;
+    let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len().max(1) as f64).sqrt();
+    match gaps.len() >= 3 && deviation < 0.35 * mean {
+        true => (main, Some(((mean.round() as u64).saturating_sub(1).max(1), rare))),
+        false => ([main, rare].concat(), None),
+    }
+}
+
+/// Pieces of calls, and their parts.
+struct Iterations<'a> {
+    steps: &'a [Vec<CallStep>],
+    bounds: &'a [Vec<(usize, usize)>],
+    parsed: &'a ParsedPieces,
+}
+
+impl LoopBody {
+    /// Goes through all pieces with a kept shape, and notes at each leaf what was seen.
+    fn new(all: &Iterations, parser: &Parser, shapes: &WeightedShapes, symbols: &mut Symbols) -> Self {
+        let tree = ShapeTree::new(shapes, parser, symbols);
+        let numbers: BTreeMap<&[ElementId], usize> =
+            shapes.iter().enumerate().map(|(n, (shape, _))| (shape.as_slice(), n)).collect();
+        let mut leaves = vec![LeafSamples::default(); tree.leaves.len()];
+        let mut counters = vec![SampledValues::default(); tree.counters];
+        let is_session = |leaf: usize| symbols.get(tree.leaves[leaf]).action == CallAction::Session;
+        // Of each leaf that is a session: where they are, thread by thread.
+        let mut found: BTreeMap<usize, Vec<Vec<(usize, usize)>>> = BTreeMap::new();
+        let (mut times, mut covered) = (0, 0);
+        let mut own_shape = Vec::new();
+        for (thread, ((steps, pieces), parsed)) in all.steps.iter().zip(all.bounds).zip(all.parsed).enumerate() {
+            for ((begin, end), (piece, _)) in pieces.iter().zip(parsed) {
+                let Some(piece) = piece else { continue };
+                own_shape.clear();
+                own_shape.extend(piece.iter().map(|parsed| parsed.element));
+                let Some(n) = numbers.get(own_shape.as_slice()) else { continue };
+                times += 1;
+                covered += end - begin;
+                for (parsed, (own, counter)) in piece.iter().zip(&tree.of_shape[*n]) {
+                    let first = begin + parsed.first as usize;
+                    let last = first + parsed.steps as usize;
+                    let mut session = |leaf: usize, range: (usize, usize)| {
+                        let all = found.entry(leaf).or_insert_with(|| vec![Vec::new(); all.steps.len()]);
+                        all[thread].push(range);
+                    };
+                    if let Some(counter) = counter {
+                        counters[*counter].add(u64::from(parsed.repeats));
+                        let runs = runs(steps, (first, last), own, &is_session, symbols);
+                        for (leaf, from, to) in runs {
+                            match is_session(leaf) {
+                                true => session(leaf, (from, to)),
+                                false => leaves[leaf].add(&steps[from..to]),
+                            }
+                            leaves[leaf].counts.add_one_if(is_session(leaf));
+                        }
+                    } else if is_session(own[0]) {
+                        leaves[own[0]].counts.add(u64::from(parsed.repeats));
+                        sessions_in(steps, (first, last), symbols).for_each(|range| session(own[0], range));
+                    } else {
+                        leaves[own[0]].add(&steps[first..last]);
+                    }
+                }
+            }
+        }
+        let mut sessions = BTreeMap::new();
+        for (leaf, pieces) in found {
+            let mut parser = Parser::from_slot(symbols.get(tree.leaves[leaf]).slot);
+            let parsed = cut::parse_all(all.steps, &pieces, &mut parser, symbols);
+            let calls = pieces.iter().flatten().map(|(from, to)| to - from).sum();
+            if let Some(shapes) = kept_shapes(&parsed, calls) {
+                let inner = Iterations { steps: all.steps, bounds: &pieces, parsed: &parsed };
+                sessions.insert(leaf, Self::new(&inner, &parser, &shapes, symbols));
+            }
+        }
+        Self { tree, leaves, counters, sessions, times, covered }
+    }
+
+    fn cost(&self) -> u64 {
+        let own: u64 = self.leaves.iter().map(|leaf| leaf.inside + leaf.running).sum();
+        own + self.sessions.values().map(Self::cost).sum::<u64>()
+    }
+}
+
+/// The sessions one after another: each ends with a close.
+fn sessions_in<'a>(
+    steps: &'a [CallStep],
+    (first, last): (usize, usize),
+    symbols: &'a Symbols,
+) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let mut begin = first;
+    let is_close =
+        |step: &CallStep| matches!(symbols.get(step.symbol).action, CallAction::CloseFile | CallAction::CloseDir);
+    (first..last).filter(move |n| is_close(&steps[*n])).map(move |n| {
+        let range = (begin, n + 1);
+        begin = n + 1;
+        range
+    })
+}
+
+/// The runs of a repeated block: the leaf of each, and where it begins and ends.
+fn runs(
+    steps: &[CallStep],
+    (first, last): (usize, usize),
+    own: &[usize],
+    is_session: &dyn Fn(usize) -> bool,
+    symbols: &Symbols,
+) -> Vec<(usize, usize, usize)> {
+    let mut all = Vec::new();
+    let (mut at, mut n) = (first, 0);
+    while at < last {
+        let leaf = own[n % own.len()];
+        let end = match is_session(leaf) {
+            true => sessions_in(steps, (at, last), symbols).next().map_or(last, |(_, end)| end),
+            // A block has no two equal items side by side.
+            false => at + steps[at..last].iter().take_while(|step| step.symbol == steps[at].symbol).count(),
+        };
+        all.push((leaf, at, end));
+        (at, n) = (end, n + 1);
+    }
+    all
+}

@@ -1,0 +1,265 @@
+//! The model as a script: file sets, values, composites, processes.
+
+use crate::action::{ActionTarget, ActionValues};
+use crate::cut::CutBy;
+use crate::lines::LoopWriter;
+use crate::model::{LearnedModel, Loop, LoopBody};
+use crate::sets::{LearnedSet, LearnedSets, word};
+use crate::streams::NO_SLOT;
+use crate::values::Drawn;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use wml_text::size;
+
+/// Writes the script.
+pub(crate) struct ScriptWriter<'a> {
+    sets: &'a LearnedSets,
+    names: BTreeMap<String, usize>,
+    pub(crate) variables: String,
+    composites: String,
+    /// Sets whose files are used, and those whose directories are made or removed.
+    pub(crate) used: BTreeSet<u16>,
+    pub(crate) with_dirs: BTreeSet<u16>,
+    /// The slots of files that stay open.
+    pub(crate) lasting: BTreeMap<u16, u16>,
+}
+
+impl<'a> ScriptWriter<'a> {
+    pub(crate) fn new(sets: &'a LearnedSets) -> Self {
+        Self {
+            sets,
+            names: BTreeMap::new(),
+            variables: String::new(),
+            composites: String::new(),
+            used: BTreeSet::new(),
+            with_dirs: BTreeSet::new(),
+            lasting: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn name(&mut self, wanted: &str) -> String {
+        let n = self.names.entry(wanted.to_owned()).or_default();
+        *n += 1;
+        format!("{wanted}{n}")
+    }
+
+    pub(crate) fn set(&self, n: u16) -> &'a LearnedSet {
+        &self.sets.sets[usize::from(n)]
+    }
+
+    /// A value: a constant, or the name of a variable that is set to a table.
+    pub(crate) fn value(&mut self, drawn: &Drawn, variable: &str, text: impl Fn(u64) -> String) -> String {
+        match drawn {
+            Drawn::Always(value) => text(*value),
+            Drawn::Table(rows) => {
+                let least = rows.iter().map(|(_, low, _)| *low).min().unwrap_or(0);
+                let cells =
+                    rows.iter().map(|(percent, low, high)| format!("{{{percent},{},{}}}", text(*low), text(*high)));
+                let cells = cells.collect::<Vec<_>>().join(",");
+                let _ = writeln!(
+                    self.variables,
+                    "{}",
+                    folded(&format!("set ${variable}=randvar(type=tabular,min={},randtable={{{cells}}})", text(least)))
+                );
+                format!("${variable}")
+            }
+        }
+    }
+
+    /// The whole script but its header.
+    pub(crate) fn write(mut self, model: &LearnedModel) -> String {
+        let ends = model.phases.len() > 1 || self.sets.sets.iter().any(grows);
+        let costliest = model.phases.iter().flatten().map(Loop::cost).max();
+        let mut processes = String::new();
+        let mut settings = String::new();
+        for (phase, loops) in model.phases.iter().enumerate() {
+            let mut threads = String::new();
+            let mut transaction = String::new();
+            for one in loops {
+                let is_first = Some(one.cost()) == costliest;
+                let name = self.name("loop");
+                let clients = if is_first { "clients".to_owned() } else { format!("{name}_threads") };
+                let _ = writeln!(settings, "set ${clients}={}", one.instances);
+                let body = self.loop_body(one, &name);
+                let measure = if ends { format!(",measure={name}_all") } else { String::new() };
+                let _ = writeln!(threads, "  thread name={name}_thread,instances=${clients}{measure} {{");
+                threads.push_str(&body);
+                if ends {
+                    let each = (one.iterations as usize / one.threads.max(1)).max(1) * one.threads / one.instances;
+                    let _ = writeln!(settings, "set ${name}_times={}", each.max(1));
+                    let _ = writeln!(
+                        threads,
+                        "    flowop finishoncount name={name}_end,target={name}_all,value=${name}_times"
+                    );
+                }
+                threads.push_str("  }\n");
+                if is_first {
+                    transaction = format!(",transaction={name}");
+                }
+            }
+            let number = if ends { format!(",phase={}", phase + 1) } else { String::new() };
+            let _ =
+                write!(processes, "define process name=program{}{number}{transaction} {{\n{threads}}}\n\n", phase + 1);
+        }
+        let mode = if ends { "set mode quit alldone\n" } else { "" };
+        let sets = self.file_sets(&mut settings);
+        let variables = std::mem::take(&mut self.variables);
+        let gap = if variables.is_empty() { "" } else { "\n" };
+        let end = if ends { "run 3600" } else { "run 60" };
+        format!("{mode}{settings}\n{variables}{gap}{sets}\n{}{processes}{end}\n", self.composites)
+    }
+
+    fn file_sets(&mut self, settings: &mut String) -> String {
+        let mut text = String::new();
+        for n in self.used.clone() {
+            let set = self.set(n);
+            let mut sizes = set.sizes.clone();
+            sizes.sort_unstable();
+            let _ = writeln!(text, "# {}", printable(&set.what));
+            if set.is_single {
+                let exists = if set.existing > 0 { ",prealloc" } else { "" };
+                let bytes = size_text(sizes.last().copied().unwrap_or(0));
+                let _ = writeln!(text, "define file name={},path=$dir,size={bytes}{exists}", set.name);
+                continue;
+            }
+            let size = self.value(&Drawn::of(&sizes), &format!("{}_size", set.name), size_text);
+            let known = (set.sizes.len() as u64).max(1);
+            let (entries, percent) = match set.existing * 100 / known {
+                0 => (known, 0),
+                percent => (set.existing * 100 / percent, percent),
+            };
+            let _ = writeln!(settings, "set ${}_files={entries}", set.name);
+            let width = if set.dirs <= 1 { 1_000_000 } else { (known / set.dirs).max(1) };
+            let line = format!(
+                "define fileset name={},path=$dir,entries=${}_files,size={size},dirwidth={width},prealloc={percent}",
+                set.name, set.name
+            );
+            let _ = writeln!(text, "{}", folded(&line));
+        }
+        for n in self.with_dirs.clone() {
+            let set = self.set(n);
+            let all = (set.leafdirs + set.leafdirs_existing).max(1);
+            let _ = writeln!(settings, "set ${}_directories={all}", set.name);
+            let percent = if set.leafdirs_existing > 0 { set.leafdirs_existing * 100 / all } else { 0 };
+            let prealloc = if percent > 0 { format!(",prealloc={percent}") } else { String::new() };
+            let _ = writeln!(
+                text,
+                "define fileset name={}_dirs,path=$dir,leafdirs=${}_directories,dirwidth=100{prealloc}",
+                set.name, set.name
+            );
+        }
+        text
+    }
+
+    /// The flowops of a thread.
+    fn loop_body(&mut self, one: &Loop, name: &str) -> String {
+        self.composite(one, &one.body, name);
+        match &one.rare {
+            None => format!("    flowop {name} name={name}\n"),
+            Some((every, rare)) => {
+                let rare_name = format!("{name}_rare");
+                self.composite(one, rare, &rare_name);
+                format!("    flowop {name} name={name},iters={every}\n    flowop {rare_name} name={rare_name}_use\n")
+            }
+        }
+    }
+
+    /// Defines the iteration of a loop.
+    fn composite(&mut self, one: &Loop, body: &LoopBody, name: &str) {
+        let symbols = body.tree.leaves.iter().map(|leaf| one.symbols.get(*leaf));
+        let rotates = symbols.into_iter().all(|symbol| {
+            let row = symbol.action.row();
+            symbol.slot == NO_SLOT
+                && matches!(row.names, ActionTarget::Slot)
+                && matches!(row.values, ActionValues::Transfer)
+        });
+        let mut writer = LoopWriter { script: self, one, body, carried: (0.0, 0.0), rotates };
+        let lines = writer.lines(name);
+        self.define(name, "", &lines);
+    }
+
+    pub(crate) fn define(&mut self, name: &str, how: &str, lines: &[String]) {
+        let _ = writeln!(self.composites, "define flowop name={name}{how} {{");
+        for line in lines {
+            let _ = writeln!(self.composites, "{}", folded(&format!("  {line}")));
+        }
+        self.composites.push_str("}\n\n");
+    }
+}
+
+/// True if files of a set are made, and few of them removed.
+fn grows(set: &LearnedSet) -> bool {
+    !set.is_single && set.created >= 8 && set.created > 2 * set.removed && set.created * 5 > set.sizes.len() as u64
+}
+
+/// How a loop was found, for the header.
+pub(crate) fn about(one: &Loop, name: &str, sets: &LearnedSets) -> String {
+    let percent = |share: f64| format!("{} %", shortened(share * 100.0, 1));
+    let by = match one.by {
+        CutBy::Anchor(symbol) => {
+            format!("repeats after `{}` of {}", symbol.action.row().flowop, sets.sets[usize::from(symbol.set)].name)
+        }
+        CutBy::Sessions => "each open file by itself".to_owned(),
+    };
+    format!(
+        "{name}: {} thread{} ({} at the same time), {} iterations; {by}; {} of their {} calls; {} bits a call, an \
+        independent mix has {}.",
+        one.threads,
+        if one.threads == 1 { "" } else { "s" },
+        one.instances,
+        one.iterations,
+        percent(one.covered),
+        one.calls,
+        shortened(one.score.bits, 2),
+        shortened(one.score.mix_bits, 2)
+    )
+}
+
+pub(crate) fn size_text(bytes: u64) -> String {
+    for (unit, letter) in [(1u64 << 40, 't'), (1 << 30, 'g'), (1 << 20, 'm'), (1 << 10, 'k')] {
+        if bytes > 0 && bytes.is_multiple_of(unit) {
+            return format!("{}{letter}", bytes / unit);
+        }
+    }
+    bytes.to_string()
+}
+
+/// A number with at most so many decimals.
+pub(crate) fn shortened(x: f64, decimals: usize) -> String {
+    let text = format!("{x:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// What comes from a trace, in a comment.
+pub(crate) fn printable(text: &str) -> String {
+    wml_text::printable::within(text, 100).into_owned()
+}
+
+/// A line that is too long, in several.
+fn folded(line: &str) -> String {
+    let mut text = String::new();
+    let indent = line.len() - line.trim_start().len();
+    let mut rest = line;
+    while rest.len() > 110 {
+        let Some(at) = rest[..110].rfind(',').filter(|at| *at > indent + 8) else { break };
+        text.push_str(&rest[..=at]);
+        text.push('\n');
+        text.push_str(&" ".repeat(indent + 4));
+        rest = rest[at + 1..].trim_start();
+    }
+    text + rest
+}
+
+/// A word for a script's name.
+pub(crate) fn title(command: &[String]) -> String {
+    let first = command.first().map(|word| word.rsplit('/').next().unwrap_or(word).to_owned());
+    word(&first.unwrap_or_else(|| "program".to_owned()))
+}
+
+/// Bytes as people read them.
+pub(crate) fn bytes_text(bytes: u64) -> String {
+    size::format(bytes)
+}

@@ -1,0 +1,383 @@
+//! Which names are one file set: those used most stand alone, the others go by their directory and extension.
+
+use crate::files::{FileFacts, Files};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use wml_trace::{PathId, PathTable};
+
+/// From this share of all calls on, a file stands alone, in thousandths.
+const HOT: u64 = 30;
+/// A group with a smaller share joins the others of its directory, in thousandths.
+const SMALL: u64 = 20;
+/// So many files with few calls are not one set.
+const FEW: usize = 8;
+/// The least cosine of what is done with files that are used alike.
+const ALIKE: f64 = 0.97;
+
+/// A file set of the script.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LearnedSet {
+    pub(crate) name: String,
+    /// The path of a file that stands alone, or of the directory, for people.
+    pub(crate) what: String,
+    pub(crate) is_single: bool,
+    /// Names of files that existed at the beginning.
+    pub(crate) existing: u64,
+    pub(crate) created: u64,
+    pub(crate) removed: u64,
+    pub(crate) dirs: u64,
+    pub(crate) leafdirs: u64,
+    pub(crate) leafdirs_existing: u64,
+    pub(crate) sizes: Vec<u64>,
+    pub(crate) calls: u64,
+    pub(crate) opens: u64,
+    /// True if its files stay open: opening them is no part of what is repeated.
+    pub(crate) stays_open: bool,
+    /// True if a thread has several of its files open for long.
+    pub(crate) has_many_open: bool,
+}
+
+impl LearnedSet {
+    /// A file was made or removed before the first loop.
+    pub(crate) fn add_existing(&mut self, change: i8) {
+        self.existing = self.existing.saturating_add_signed(i64::from(change));
+        match change {
+            1.. => self.created = self.created.saturating_sub(1),
+            _ => self.removed = self.removed.saturating_sub(1),
+        }
+    }
+}
+
+/// The sets, and which one each name belongs to.
+#[derive(Debug, Default)]
+pub(crate) struct LearnedSets {
+    pub(crate) sets: Vec<LearnedSet>,
+    of: HashMap<PathId, u16>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct FileGroup {
+    top: String,
+    ext: String,
+    is_temporary: bool,
+    single: Option<PathId>,
+}
+
+impl LearnedSets {
+    pub(crate) fn of(&self, path: PathId) -> Option<u16> {
+        self.of.get(&path).copied()
+    }
+
+    /// Groups all names that calls are on, with the files of the tree that are like them.
+    pub(crate) fn new(files: &Files, paths: &PathTable) -> Self {
+        let used: Vec<(PathId, &FileFacts)> =
+            files.all().filter(|(_, facts)| facts.calls > 0 || facts.created > 0).collect();
+        let total: u64 = used.iter().map(|(_, facts)| u64::from(facts.calls)).sum();
+        let base = base(&used, paths);
+        let is_file =
+            |facts: &FileFacts| !facts.is_dir && (facts.exists || facts.created > 0 || facts.existed == Some(true));
+        let mut groups: BTreeMap<FileGroup, Vec<PathId>> = BTreeMap::new();
+        for (path, facts) in used.iter().filter(|(_, facts)| is_file(facts)) {
+            groups.entry(group(*path, facts, base, paths)).or_default().push(*path);
+        }
+        let groups = merged(groups, files, total);
+        let groups = with_hot(groups, files, total);
+        let mut all = Self::default();
+        let mut tops: HashMap<String, u16> = HashMap::new();
+        let mut taken = BTreeSet::new();
+        let mut groups = groups;
+        // The plain names are of those that are used most.
+        groups.sort_by_key(|(_, members)| std::cmp::Reverse(calls_of(members, files)));
+        for (group, members) in &groups {
+            let n = all.sets.len() as u16;
+            all.of.extend(members.iter().map(|path| (*path, n)));
+            let first = members.first().copied().unwrap_or(PathId::ROOT);
+            let single = members.len() == 1;
+            let what = match single {
+                true => below(first, base, paths),
+                false => shown(group),
+            };
+            let wanted = match single {
+                true => word(&String::from_utf8_lossy(paths.name(first))),
+                false => set_name(group, base, paths),
+            };
+            tops.entry(group.top.clone()).or_insert(n);
+            all.sets.push(LearnedSet {
+                name: unique(&wanted, &mut taken),
+                what,
+                is_single: single,
+                ..LearnedSet::default()
+            });
+        }
+        if all.sets.is_empty() {
+            all.sets.push(LearnedSet { name: unique("files", &mut taken), ..LearnedSet::default() });
+        }
+        // A directory or a name that never exists goes with the files beside it.
+        for (path, facts) in used.iter().filter(|(_, facts)| !is_file(facts)) {
+            let top = group(*path, facts, base, paths).top;
+            let set = tops.get(&top).copied().unwrap_or(0);
+            all.of.insert(*path, set);
+        }
+        all.count(files, paths, &groups, base);
+        all
+    }
+
+    fn count(&mut self, files: &Files, paths: &PathTable, groups: &[(FileGroup, Vec<PathId>)], base: PathId) {
+        // Files of the tree that no call is on are of the set of those that are like them.
+        let keys: HashMap<(String, String), u16> = groups
+            .iter()
+            .enumerate()
+            .filter(|(_, (group, _))| group.single.is_none())
+            .map(|(n, (group, _))| ((group.top.clone(), group.ext.clone()), n as u16))
+            .collect();
+        let mut parents: Vec<BTreeSet<PathId>> = vec![BTreeSet::new(); self.sets.len()];
+        for (path, facts) in files.all() {
+            let is_known = facts.existed == Some(true) || facts.created > 0;
+            let Some(n) = self.of(path).or_else(|| {
+                if !is_known || facts.is_dir || !is_below(path, base, paths) {
+                    return None;
+                }
+                let own = group(path, facts, base, paths);
+                let all_of = (own.top.clone(), String::new());
+                keys.get(&(own.top, own.ext)).or_else(|| keys.get(&all_of)).copied()
+            }) else {
+                continue;
+            };
+            let set = &mut self.sets[usize::from(n)];
+            set.calls += u64::from(facts.calls);
+            if facts.is_dir {
+                set.leafdirs += u64::from(facts.created);
+                set.leafdirs_existing += u64::from(facts.removed > 0 && facts.existed == Some(true));
+                continue;
+            }
+            if !is_known {
+                continue;
+            }
+            set.opens += u64::from(facts.opens);
+            set.existing += u64::from(facts.existed == Some(true));
+            set.created += u64::from(facts.created);
+            set.removed += u64::from(facts.removed);
+            set.sizes.push(match facts.first_size.filter(|_| facts.existed == Some(true)) {
+                Some(size) => size,
+                None => facts.made_size.unwrap_or(facts.most_size),
+            });
+            parents[usize::from(n)].insert(paths.parent(path));
+        }
+        for (set, parents) in self.sets.iter_mut().zip(&parents) {
+            set.dirs = parents.len() as u64;
+        }
+    }
+}
+
+/// The directory that has all used files below it.
+fn base(used: &[(PathId, &FileFacts)], paths: &PathTable) -> PathId {
+    let chain = |path: PathId| {
+        let mut all = vec![path];
+        while all[all.len() - 1].0 > PathId::UNKNOWN.0 {
+            all.push(paths.parent(all[all.len() - 1]));
+        }
+        all.reverse();
+        all
+    };
+    let mut common: Option<Vec<PathId>> = None;
+    for (path, facts) in used {
+        // What is only looked for may be anywhere.
+        if facts.is_dir || facts.opens == 0 && facts.created == 0 {
+            continue;
+        }
+        let own = chain(paths.parent(*path));
+        common = Some(match common {
+            None => own,
+            Some(mut before) => {
+                let same = before.iter().zip(&own).take_while(|(a, b)| a == b).count();
+                before.truncate(same);
+                before
+            }
+        });
+    }
+    common.and_then(|all| all.last().copied()).unwrap_or(PathId::ROOT)
+}
+
+fn is_below(path: PathId, base: PathId, paths: &PathTable) -> bool {
+    let mut at = path;
+    loop {
+        if at == base {
+            return true;
+        }
+        if at.0 <= PathId::UNKNOWN.0 {
+            return base == PathId::ROOT;
+        }
+        at = paths.parent(at);
+    }
+}
+
+/// The path below the base, as text.
+fn below(path: PathId, base: PathId, paths: &PathTable) -> String {
+    let whole = paths.path(path);
+    let base = paths.path(base);
+    let rest = whole.strip_prefix(base.as_slice()).unwrap_or(&whole);
+    String::from_utf8_lossy(rest).trim_start_matches('/').to_owned()
+}
+
+/// The group of a file. One that is renamed to a name like its own stays in its group.
+fn group(path: PathId, facts: &FileFacts, base: PathId, paths: &PathTable) -> FileGroup {
+    let own = place_of(path, facts.is_dir, base, paths);
+    let became = facts.became.map(|new| place_of(new, false, base, paths));
+    let is_temporary = became.is_some_and(|new| new != own);
+    FileGroup { top: own.0, ext: own.1, is_temporary, single: None }
+}
+
+/// The directory below the base, and the extension.
+fn place_of(path: PathId, is_dir: bool, base: PathId, paths: &PathTable) -> (String, String) {
+    let mut at = path;
+    let mut top = None;
+    while at != base && at.0 > PathId::UNKNOWN.0 {
+        let parent = paths.parent(at);
+        if parent == base && (at != path || is_dir) {
+            top = Some(at);
+        }
+        at = parent;
+    }
+    let top = top.map(|top| String::from_utf8_lossy(paths.name(top)).into_owned()).unwrap_or_default();
+    let name = String::from_utf8_lossy(paths.name(path)).into_owned();
+    let ext = name.rsplit_once('.').filter(|(before, _)| !before.is_empty()).map(|(_, ext)| ext.to_owned());
+    let is_word = |ext: &String| ext.len() <= 12 && ext.chars().any(|c| c.is_ascii_alphabetic());
+    (masked(&top), ext.filter(is_word).unwrap_or_default())
+}
+
+/// Names that differ only in digits are one.
+fn masked(name: &str) -> String {
+    let mut text = String::new();
+    for c in name.chars() {
+        match c.is_ascii_digit() {
+            true if text.ends_with('#') => {}
+            true => text.push('#'),
+            false => text.push(c),
+        }
+    }
+    text
+}
+
+/// The name of a set: its directory and extension.
+fn set_name(group: &FileGroup, base: PathId, paths: &PathTable) -> String {
+    let has_name = group.top.chars().any(|c| c.is_ascii_alphabetic());
+    let top = if has_name { group.top.clone() } else { String::from_utf8_lossy(paths.name(base)).into_owned() };
+    let end = if group.is_temporary { "_new" } else { "" };
+    word(&format!("{top}_{}{end}", group.ext))
+}
+
+fn calls_of(members: &[PathId], files: &Files) -> u64 {
+    members.iter().map(|path| u64::from(files.get(*path).calls)).sum()
+}
+
+/// What is done with the files of a group, for a file: reads, writes, syncs, looks, all else, opens, made, removed.
+fn habits(members: &[PathId], files: &Files) -> [f64; 8] {
+    let mut all = [0.0; 8];
+    for facts in members.iter().map(|path| files.get(*path)) {
+        facts.does.iter().zip(&mut all).for_each(|(n, sum)| *sum += f64::from(*n));
+        all[5] += f64::from(facts.opens);
+        all[6] += f64::from(facts.created);
+        all[7] += f64::from(facts.removed);
+    }
+    all.map(|sum| (1.0 + sum / members.len().max(1) as f64).ln())
+}
+
+fn are_alike(a: &[f64; 8], b: &[f64; 8]) -> bool {
+    let product = |a: &[f64; 8], b: &[f64; 8]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    product(a, b) >= ALIKE * (product(a, a) * product(b, b)).sqrt()
+}
+
+/// Groups that are used alike are one, and those with few calls join the one they are most like.
+fn merged(groups: BTreeMap<FileGroup, Vec<PathId>>, files: &Files, total: u64) -> BTreeMap<FileGroup, Vec<PathId>> {
+    let is_large = |members: &Vec<PathId>| calls_of(members, files) * 1000 >= SMALL * total;
+    let few = groups.values().filter(|members| !is_large(members)).map(Vec::len).sum::<usize>() <= FEW;
+    let mut order: Vec<(FileGroup, Vec<PathId>)> = groups.into_iter().collect();
+    order.sort_by_key(|(group, members)| (std::cmp::Reverse(calls_of(members, files)), group.clone()));
+    let mut all: Vec<(FileGroup, Vec<PathId>)> = Vec::new();
+    let mut singles = Vec::new();
+    for (group, members) in order {
+        // A few files keep their names.
+        if few && !is_large(&members) {
+            singles.extend(
+                members.into_iter().map(|path| (FileGroup { single: Some(path), ..group.clone() }, vec![path])),
+            );
+            continue;
+        }
+        let own = habits(&members, files);
+        let is_it = |(known, of): &(FileGroup, Vec<PathId>)| {
+            known.is_temporary == group.is_temporary && are_alike(&habits(of, files), &own)
+        };
+        let found = all.iter().position(is_it).or_else(|| {
+            let is_small = !is_large(&members);
+            all.iter().position(|(known, _)| is_small && known.top == group.top)
+        });
+        match found {
+            Some(n) => {
+                let (known, of) = &mut all[n];
+                known.top = if known.top == group.top { known.top.clone() } else { String::new() };
+                known.ext = if known.ext == group.ext { known.ext.clone() } else { String::new() };
+                of.extend(members);
+            }
+            None => all.push((group, members)),
+        }
+    }
+    let mut joined: BTreeMap<FileGroup, Vec<PathId>> = BTreeMap::new();
+    for (group, members) in all.into_iter().chain(singles) {
+        joined.entry(group).or_default().extend(members);
+    }
+    joined
+}
+
+/// Files that are used far more than those beside them stand alone.
+fn with_hot(groups: BTreeMap<FileGroup, Vec<PathId>>, files: &Files, total: u64) -> Vec<(FileGroup, Vec<PathId>)> {
+    let mut all = Vec::new();
+    for (group, members) in groups {
+        let mean = calls_of(&members, files) / members.len().max(1) as u64;
+        let is_hot = |path: &PathId| {
+            let calls = u64::from(files.get(*path).calls);
+            calls * 1000 >= HOT * total && (calls >= 3 * mean || members.len() <= 2)
+        };
+        let (hot, rest): (Vec<PathId>, Vec<PathId>) = members.iter().copied().partition(is_hot);
+        for path in hot {
+            all.push((FileGroup { single: Some(path), ..group.clone() }, vec![path]));
+        }
+        if !rest.is_empty() {
+            all.push((group, rest));
+        }
+    }
+    all
+}
+
+fn shown(group: &FileGroup) -> String {
+    let top = if group.top.is_empty() { String::new() } else { format!("{}/", group.top) };
+    let ext = if group.ext.is_empty() { String::new() } else { format!("*.{}", group.ext) };
+    let text = format!("{top}{ext}");
+    if text.is_empty() { "all other files".to_owned() } else { text }
+}
+
+/// A word of the language from any text.
+pub(crate) fn word(text: &str) -> String {
+    let mut word = String::new();
+    for c in text.chars().take(24) {
+        match c.is_ascii_alphanumeric() {
+            true => word.push(c.to_ascii_lowercase()),
+            false if !word.is_empty() && !word.ends_with('_') => word.push('_'),
+            false => {}
+        }
+    }
+    let word = word.trim_end_matches('_');
+    match word.chars().next() {
+        None => "files".to_owned(),
+        Some(first) if first.is_ascii_digit() => format!("f{word}"),
+        Some(_) => word.to_owned(),
+    }
+}
+
+fn unique(wanted: &str, taken: &mut BTreeSet<String>) -> String {
+    let mut name = wanted.to_owned();
+    let mut n = 2;
+    while !taken.insert(name.clone()) {
+        name = format!("{wanted}_{n}");
+        n += 1;
+    }
+    name
+}

@@ -1,0 +1,363 @@
+//! What each thread did, call after call, in the words of the language.
+
+use crate::action::{ActionTarget, Before, CallAction};
+use crate::files::Files;
+use crate::sets::LearnedSets;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use wml_trace::{CallClass, PathId, TraceEvent, TracedCall, flags as numbers};
+
+/// No slot: the file stays open, or the call is on a name.
+pub(crate) const NO_SLOT: u8 = 0;
+/// The most files that a thread has open in slots.
+const MOST_SLOTS: usize = 250;
+
+/// What a call does, and on which file of the script. Calls alike have the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct CallSymbol {
+    pub(crate) action: CallAction,
+    pub(crate) set: u16,
+    /// The set to which a rename goes.
+    pub(crate) to: u16,
+    pub(crate) slot: u8,
+}
+
+impl CallSymbol {
+    /// The same in any slot.
+    pub(crate) fn anywhere(self) -> Self {
+        Self { slot: NO_SLOT, ..self }
+    }
+}
+
+/// Where a transfer is.
+pub(crate) mod bits {
+    /// At the end of the one before on the file, or at its start.
+    pub(crate) const NEXT: u8 = 1;
+    /// At the end of the file.
+    pub(crate) const APPEND: u8 = 2;
+    /// It ends where the file ends.
+    pub(crate) const TO_END: u8 = 4;
+    /// At the start of the file.
+    pub(crate) const START: u8 = 8;
+    /// The file was opened with `O_DIRECT`, or the open asks for it.
+    pub(crate) const DIRECT: u8 = 16;
+    /// Likewise `O_SYNC` or `O_DSYNC`.
+    pub(crate) const SYNC: u8 = 32;
+    /// A read that finds the end of the file.
+    pub(crate) const END: u8 = 64;
+}
+
+/// A call of a thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallStep {
+    /// Nanoseconds since the beginning of the trace.
+    pub(crate) start: u64,
+    /// `u64::MAX` if it has none.
+    pub(crate) offset: u64,
+    /// Nanoseconds.
+    pub(crate) duration: u32,
+    /// Time since the last call of the thread that it ran, and that it slept without waiting for another traced thread.
+    pub(crate) running: u32,
+    pub(crate) asleep: u32,
+    /// Bytes moved; of a read, those asked for.
+    pub(crate) bytes: u32,
+    pub(crate) symbol: u16,
+    pub(crate) bits: u8,
+}
+
+/// The calls of a thread.
+#[derive(Debug, Default)]
+pub(crate) struct CallStream {
+    pub(crate) process: u32,
+    pub(crate) steps: Vec<CallStep>,
+}
+
+/// An open file of a thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct OpenSlot {
+    path: Option<PathId>,
+    is_open: bool,
+    next: u64,
+    flags: i32,
+    /// The last write, by its number in the stream: the file ends there if nothing follows.
+    last_write: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct ThreadState {
+    stream: CallStream,
+    slots: Vec<OpenSlot>,
+    last_end: Option<u64>,
+    /// Sleep that another traced thread ended.
+    awaited: u64,
+}
+
+impl ThreadState {
+    fn open_slot(&mut self, path: PathId, flags: i32) -> u8 {
+        let slot = OpenSlot { path: Some(path), is_open: true, flags, ..OpenSlot::default() };
+        let free = self.slots.iter().position(|slot| !slot.is_open);
+        let n = match free {
+            Some(n) => {
+                self.slots[n] = slot;
+                n
+            }
+            None if self.slots.len() < MOST_SLOTS => {
+                self.slots.push(slot);
+                self.slots.len() - 1
+            }
+            None => return NO_SLOT,
+        };
+        n as u8 + 1
+    }
+
+    /// The slot in which a file is open, else the one in which it was last.
+    fn slot(&self, path: PathId) -> Option<u8> {
+        let of = |is_open| self.slots.iter().rposition(|slot| slot.path == Some(path) && slot.is_open == is_open);
+        of(true).or_else(|| of(false)).map(|n| n as u8 + 1)
+    }
+}
+
+/// All threads' calls.
+#[derive(Debug, Default)]
+pub(crate) struct CallStreams {
+    pub(crate) threads: BTreeMap<u32, CallStream>,
+    pub(crate) symbols: Vec<CallSymbol>,
+    /// Calls that no flowop makes, by their names: how many, and their bytes.
+    pub(crate) not_modelled: BTreeMap<&'static str, (u64, u64)>,
+    pub(crate) calls: u64,
+    /// False if the recorder did not see how threads spent the time between calls.
+    pub(crate) knows_time: bool,
+    /// Files that were made (1) or removed (−1) of each set, with the time.
+    pub(crate) changes: Vec<(u64, u16, i8)>,
+    /// Of each set whose files stay open, the files that threads have open: one for each thread and file.
+    pub(crate) lasting: BTreeSet<(u16, u32, PathId)>,
+}
+
+/// Takes the calls of a trace.
+pub(crate) struct StreamBuilder<'a> {
+    files: &'a mut Files,
+    sets: &'a LearnedSets,
+    threads: HashMap<u32, ThreadState>,
+    numbers: HashMap<CallSymbol, u16>,
+    /// Where the next sequential call on a file that stays open begins.
+    next: HashMap<PathId, u64>,
+    streams: CallStreams,
+}
+
+impl<'a> StreamBuilder<'a> {
+    pub(crate) fn new(files: &'a mut Files, sets: &'a LearnedSets) -> Self {
+        Self {
+            files,
+            sets,
+            threads: HashMap::new(),
+            numbers: HashMap::new(),
+            next: HashMap::new(),
+            streams: CallStreams::default(),
+        }
+    }
+
+    pub(crate) fn done(mut self) -> CallStreams {
+        self.streams.threads = self.threads.into_iter().map(|(thread, all)| (thread, all.stream)).collect();
+        self.streams
+    }
+
+    pub(crate) fn add(&mut self, event: &TraceEvent) {
+        match event {
+            TraceEvent::Wait(wait) if wait.woken_by.is_some() => {
+                let thread = self.threads.entry(wait.thread).or_default();
+                thread.awaited = thread.awaited.saturating_add(wait.duration);
+            }
+            TraceEvent::Call(call) => self.call(call),
+            _ => {}
+        }
+    }
+
+    fn symbol(&mut self, symbol: CallSymbol) -> u16 {
+        let all = &mut self.streams.symbols;
+        *self.numbers.entry(symbol).or_insert_with(|| {
+            // More than a trace of a program has: the last one stands for the others.
+            if all.len() < usize::from(u16::MAX) - 1 {
+                all.push(symbol);
+            }
+            (all.len() - 1) as u16
+        })
+    }
+
+    /// Notes which files came and went.
+    fn note_changes(&mut self, call: &TracedCall, before: Before) {
+        let Some(path) = call.path else { return };
+        let (sets, time) = (self.sets, call.end());
+        let changed = |path: PathId, existed: bool, exists: bool| {
+            let change = i8::from(exists) - i8::from(existed);
+            sets.of(path).filter(|_| change != 0).map(|set| (time, set, change))
+        };
+        let first = changed(path, before.exists, self.files.get(path).exists);
+        let second = call.second_path.and_then(|path| changed(path, before.second_exists, self.files.get(path).exists));
+        self.streams.changes.extend(first.into_iter().chain(second).filter(|_| !before.is_dir));
+    }
+
+    fn call(&mut self, call: &TracedCall) {
+        self.streams.calls += 1;
+        let before = self.files.before(call);
+        self.files.apply(call, before);
+        self.note_changes(call, before);
+        let known = call.path.zip(CallAction::of(call, before));
+        let Some((path, action)) = known else {
+            let (calls, bytes) = self.streams.not_modelled.entry(call.kind.get().name).or_default();
+            *calls += 1;
+            *bytes += call.bytes().or(call.wanted).unwrap_or(0);
+            self.threads.entry(call.thread).or_default().last_end = Some(call.end());
+            return;
+        };
+        let set = self.sets.of(path).unwrap_or(0);
+        let to = call.second_path.and_then(|second| self.sets.of(second)).unwrap_or(set);
+        let stays = self.sets.sets[usize::from(set)].stays_open && !before.is_dir;
+        let size = self.files.get(path).most_size;
+        let class = call.kind.get().class;
+        let flags = call.flags.unwrap_or(0) as i32;
+        let names = action.row().names;
+        let thread = self.threads.entry(call.thread).or_default();
+        let found = thread.slot(path);
+        let mut file_flags = flags;
+        let slot = match (names, action) {
+            (ActionTarget::Opens, action) if action.opens() => {
+                if stays {
+                    NO_SLOT
+                } else {
+                    thread.open_slot(path, flags)
+                }
+            }
+            (ActionTarget::Opens | ActionTarget::Set, _) => NO_SLOT,
+            (ActionTarget::Slot | ActionTarget::DirSlot, _) => found.filter(|_| !stays).unwrap_or(NO_SLOT),
+            (ActionTarget::Path, _) => found.filter(|n| thread.slots[usize::from(*n) - 1].is_open).unwrap_or(NO_SLOT),
+            (ActionTarget::OldSlot, _) => found.unwrap_or(NO_SLOT),
+        };
+        // The open of a file that stays open is made by the first call on it.
+        let is_dropped =
+            stays && matches!(action, CallAction::OpenFile | CallAction::CreateFile | CallAction::CloseFile);
+        let own = slot.checked_sub(1).map(usize::from);
+        if let Some(own) = own {
+            file_flags = thread.slots[own].flags;
+            if matches!(action, CallAction::CloseFile | CallAction::CloseDir) {
+                thread.slots[own].is_open = false;
+                let OpenSlot { next, last_write, .. } = thread.slots[own];
+                let ended = last_write.filter(|_| call.size.is_none_or(|size| size == next));
+                ended.into_iter().for_each(|n| thread.stream.steps[n].bits |= bits::TO_END);
+            }
+            // The slot goes on under the new name.
+            if matches!(action, CallAction::Rename | CallAction::RenameOver) {
+                thread.slots[own].path = call.second_path;
+            }
+        }
+        let next = match own {
+            Some(own) => &mut thread.slots[own].next,
+            None => self.next.entry(path).or_default(),
+        };
+        let mut bits = 0;
+        if let Some(offset) = call.offset {
+            let end = offset.saturating_add(call.bytes().unwrap_or(0));
+            let mut has = |is: bool, bit: u8| bits |= if is { bit } else { 0 };
+            has(offset == *next, bits::NEXT);
+            has(offset == 0, bits::START);
+            has(call.size == Some(offset), bits::APPEND);
+            has(class == CallClass::Read && end >= call.size.unwrap_or(size), bits::TO_END);
+            has(action == CallAction::ReadEnd, bits::END);
+            if class.moves_data() && action != CallAction::ReadEnd {
+                *next = end;
+            } else if matches!(action, CallAction::SeekSet | CallAction::SeekCurrent | CallAction::SeekEnd)
+                && call.result >= 0
+            {
+                *next = call.result as u64;
+            }
+        }
+        if file_flags & numbers::O_DIRECT != 0 {
+            bits |= bits::DIRECT;
+        }
+        if file_flags & numbers::O_DSYNC != 0 {
+            bits |= bits::SYNC;
+        }
+        let gap = thread.last_end.map_or(0, |end| call.start.saturating_sub(end));
+        thread.last_end = Some(call.end());
+        let (running, asleep) = match call.between {
+            Some(between) => {
+                self.streams.knows_time = true;
+                let asleep = between.blocked.saturating_sub(thread.awaited);
+                (gap.saturating_sub(between.runnable).saturating_sub(between.blocked), asleep)
+            }
+            None => (0, 0),
+        };
+        thread.awaited = 0;
+        let moved = match action {
+            CallAction::Read | CallAction::ReadVec | CallAction::ReadEnd => call.wanted.or(call.bytes()),
+            CallAction::Truncate
+            | CallAction::SeekSet
+            | CallAction::Advise
+            | CallAction::SyncRange
+            | CallAction::Allocate
+            | CallAction::Punch => call.wanted,
+            _ => call.bytes().or(call.wanted),
+        };
+        let short = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        thread.stream.process = call.process;
+        if is_dropped {
+            return;
+        }
+        let offset = match action {
+            CallAction::SeekSet => u64::try_from(call.result).unwrap_or(0),
+            _ => call.offset.unwrap_or(u64::MAX),
+        };
+        let step = CallStep {
+            start: call.start,
+            offset,
+            duration: short(call.duration),
+            running: short(running),
+            asleep: short(asleep),
+            bytes: short(moved.unwrap_or(0)),
+            symbol: 0,
+            bits,
+        };
+        if stays && names == ActionTarget::Slot {
+            self.streams.lasting.insert((set, call.thread, path));
+        }
+        // That a read finds the end is part of the reading.
+        let action = if action == CallAction::ReadEnd { CallAction::Read } else { action };
+        let symbol = self.symbol(CallSymbol { action, set, to, slot });
+        let thread = self.threads.entry(call.thread).or_default();
+        if let Some(own) = own.filter(|_| class == CallClass::Write) {
+            thread.slots[own].last_write = Some(thread.stream.steps.len());
+        }
+        thread.stream.steps.push(CallStep { symbol, ..step });
+        join_directory_sync(&mut thread.stream.steps, &mut self.streams.symbols, &mut self.numbers);
+    }
+}
+
+/// A directory that is opened, synced and closed is one flowop.
+fn join_directory_sync(
+    steps: &mut Vec<CallStep>,
+    symbols: &mut Vec<CallSymbol>,
+    numbers: &mut HashMap<CallSymbol, u16>,
+) {
+    let [.., open, sync, close] = steps.as_slice() else { return };
+    let of = |step: &CallStep| symbols[usize::from(step.symbol)];
+    let (first, middle, last) = (of(open), of(sync), of(close));
+    let is_it = first.action == CallAction::OpenDir
+        && matches!(middle.action, CallAction::FsyncDir | CallAction::FdatasyncDir)
+        && last.action == CallAction::CloseDir
+        && first.slot == last.slot;
+    if !is_it {
+        return;
+    }
+    let joined = CallSymbol { slot: NO_SLOT, ..middle };
+    let number = *numbers.entry(joined).or_insert_with(|| {
+        symbols.push(joined);
+        (symbols.len() - 1) as u16
+    });
+    let step = CallStep {
+        symbol: number,
+        duration: open.duration.saturating_add(sync.duration).saturating_add(close.duration),
+        running: open.running.saturating_add(sync.running).saturating_add(close.running),
+        asleep: open.asleep.saturating_add(sync.asleep).saturating_add(close.asleep),
+        ..*open
+    };
+    steps.truncate(steps.len() - 3);
+    steps.push(step);
+}

@@ -1,0 +1,209 @@
+//! Scripts of traces that are made here: what is in them is known.
+
+#![allow(clippy::unwrap_used)]
+
+use super::learn;
+use std::io::Cursor;
+use wml_trace::{
+    KindId, PathId, PathTable, TimeBetween, TraceEnd, TraceEvent, TraceHeader, TraceWriter, TracedCall, flags,
+};
+
+const CREATE: u32 = (flags::O_CREAT | flags::O_EXCL) as u32;
+
+/// A trace of one thread, call by call.
+struct MadeTrace {
+    paths: PathTable,
+    events: Vec<TraceEvent>,
+    now: u64,
+}
+
+impl MadeTrace {
+    fn new() -> Self {
+        Self { paths: PathTable::new(), events: Vec::new(), now: 0 }
+    }
+
+    fn call(&mut self, kind: &str, path: &str, change: impl FnOnce(&mut TracedCall)) {
+        let path = self.paths.resolve(PathId::ROOT, path.as_bytes());
+        let between = Some(TimeBetween::default());
+        let kind = KindId::named(kind).unwrap();
+        let mut call = TracedCall {
+            start: self.now + 1_000,
+            duration: 2_000,
+            thread: 7,
+            process: 7,
+            kind,
+            path: Some(path),
+            between,
+            ..TracedCall::default()
+        };
+        change(&mut call);
+        self.now = call.end();
+        self.events.push(TraceEvent::Call(call));
+    }
+
+    fn open(&mut self, path: &str, open_flags: u32) {
+        self.call("openat", path, |call| (call.flags, call.result) = (Some(open_flags), 3));
+    }
+
+    fn moves(&mut self, kind: &str, path: &str, offset: u64, size: u64, bytes: u64) {
+        self.call(kind, path, |call| {
+            (call.offset, call.size) = (Some(offset), Some(size));
+            (call.wanted, call.result) = (Some(bytes), bytes as i64);
+        });
+    }
+
+    fn written(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let header =
+            TraceHeader { recorder: "ebpf".to_owned(), under: vec!["/d".to_owned()], ..TraceHeader::default() };
+        let mut writer = TraceWriter::new(Box::new(&mut bytes), header).unwrap();
+        self.events.iter().for_each(|event| writer.event(event, &self.paths).unwrap());
+        writer.finish(TraceEnd::default()).unwrap();
+        bytes
+    }
+
+    fn script(&self) -> String {
+        learn(Cursor::new(self.written()), "9").unwrap().text
+    }
+
+    /// A transaction with a journal, as a database makes it.
+    fn transaction(&mut self, n: u64) {
+        self.open("/d/a.journal", CREATE);
+        for block in 0..=n % 3 {
+            self.moves("pwrite64", "/d/a.journal", block * 4096, block * 4096, 4096);
+        }
+        self.call("fdatasync", "/d/a.journal", |_| ());
+        self.call("pwrite64", "/d/a.db", |call| {
+            (call.offset, call.size) = (Some(n * 7 % 100 * 4096), Some(100 * 4096));
+            (call.wanted, call.result) = (Some(4096), 4096);
+            call.start += 50_000;
+        });
+        self.call("fdatasync", "/d/a.db", |_| ());
+        self.call("close", "/d/a.journal", |call| call.size = Some((n % 3 + 1) * 4096));
+        self.call("unlink", "/d/a.journal", |_| ());
+    }
+}
+
+/// The flowops of a definition in order, by their types.
+fn flowops(script: &str, name: &str) -> Vec<String> {
+    let begin = script.find(&format!("define flowop name={name} {{")).unwrap_or_else(|| panic!("{name}: {script}"));
+    let body = &script[begin..begin + script[begin..].find("\n}").unwrap()];
+    body.lines().filter_map(|line| line.trim().strip_prefix("flowop ")?.split(' ').next().map(str::to_owned)).collect()
+}
+
+#[test]
+fn a_transaction_is_an_iteration_with_its_calls_in_order() {
+    let mut trace = MadeTrace::new();
+    (0..400).for_each(|n| trace.transaction(n));
+    let script = trace.script();
+    let found = flowops(&script, "loop1");
+    let found: Vec<String> = found.into_iter().filter(|flowop| flowop != "compute").collect();
+    let wanted = ["createfile", "appendfile", "fdatasync", "write", "fdatasync", "closefile", "deletefile"];
+    let begin = found.iter().position(|flowop| flowop == "createfile").unwrap();
+    let rotated: Vec<String> = (0..found.len()).map(|n| found[(begin + n) % found.len()].clone()).collect();
+    assert_eq!(rotated, wanted, "{script}");
+    assert!(script.contains("value=0.00005"), "{script}");
+    // Thirds of the runs have one, two and three writes.
+    assert!(script.contains("{34,1,1},{33,2,2},{33,3,3}"), "{script}");
+    assert!(script.contains("define file name=a_db,path=$dir,size=400k,prealloc"), "{script}");
+}
+
+#[test]
+fn a_checkpoint_now_and_then_is_an_outer_loop() {
+    let mut trace = MadeTrace::new();
+    for n in 0..400 {
+        trace.moves("pwrite64", "/d/log", n % 40 * 4096, n % 40 * 4096, 4096);
+        trace.call("fdatasync", "/d/log", |_| ());
+        if n % 40 == 39 {
+            for block in 0..6 {
+                trace.moves("pread64", "/d/log", block * 40_960, 163_840, 4096);
+                trace.moves("pwrite64", "/d/db", block * 8192, 81_920, 4096);
+            }
+            trace.call("fsync", "/d/db", |_| ());
+            trace.moves("pwrite64", "/d/log", 0, 163_840, 32);
+            trace.call("fdatasync", "/d/log", |_| ());
+        }
+    }
+    let script = trace.script();
+    // The log's write that ends a checkpoint is one more.
+    assert!(script.contains("name=loop1_block1_use,iters=41"), "{script}");
+    assert!(script.contains("name=loop1_block2_use,iters=6"), "{script}");
+    let found = flowops(&script, "loop1");
+    assert_eq!((found.len(), found[found.len() - 1].as_str()), (4, "fsync"), "{script}");
+}
+
+#[test]
+fn sessions_are_repeated_and_a_call_that_some_have_is_a_choice() {
+    let mut trace = MadeTrace::new();
+    for n in 0..300u64 {
+        for k in 0..5 {
+            let file = format!("/d/tree/{:03}", (n * 5 + k) % 200);
+            trace.open(&file, 0);
+            if (n * 5 + k) % 4 == 0 {
+                trace.call("fstat", &file, |call| call.stat_size = Some(8192));
+            }
+            trace.moves("read", &file, 0, 8192, 8192);
+            trace.call("close", &file, |call| call.size = Some(8192));
+        }
+        trace.moves("pwrite64", "/d/log", n * 100, n * 100, 100);
+    }
+    let script = trace.script();
+    assert!(script.contains("iters=5"), "{script}");
+    assert!(script.contains("by=slot,weight=24.95"), "{script}");
+    assert!(script.contains("entries=$tree_files,size=8k"), "{script}");
+    assert!(script.lines().count() < 60, "{script}");
+}
+
+#[test]
+fn damaged_traces_are_errors_and_no_panics() {
+    let mut trace = MadeTrace::new();
+    (0..60).for_each(|n| trace.transaction(n));
+    let good = trace.written();
+    let mut state = 1u64;
+    for _ in 0..400 {
+        let mut bytes = good.clone();
+        for _ in 0..3 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let at = (state >> 33) as usize % bytes.len();
+            bytes[at] = (state >> 20) as u8;
+        }
+        if state.is_multiple_of(3) {
+            bytes.truncate((state >> 40) as usize % bytes.len());
+        }
+        let _ = learn(Cursor::new(bytes), "9");
+    }
+    let empty = MadeTrace::new().written();
+    assert!(learn(Cursor::new(empty), "9").unwrap_err().message.contains("nothing to learn"));
+}
+
+#[test]
+fn any_values_in_a_trace_are_taken() {
+    // Whole blocks with wild contents, which checksums do not refuse.
+    let kinds = wml_trace::KINDS.len() as u64;
+    for seed in 1..40u64 {
+        let mut trace = MadeTrace::new();
+        let mut state = seed;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        for _ in 0..300 {
+            let (a, b, c) = (next(), next(), next());
+            let kind = wml_trace::KINDS[(a % kinds) as usize].name;
+            trace.call(kind, &format!("/d/{}/f{}", b % 3, b % 7), |call| {
+                call.thread = (c % 3) as u32;
+                call.result = if c % 5 == 0 { -2 } else { (c >> (c % 60)) as i64 };
+                call.offset = Some(b >> (a % 64));
+                call.size = (c % 2 == 0).then_some(a >> (b % 64));
+                call.wanted = Some(c >> (b % 64));
+                call.flags = Some(a as u32);
+                call.mode = (b % 9 == 0).then_some(flags::S_IFDIR);
+                call.start = a >> (10 + a % 50);
+                call.second_path = call.path.filter(|_| c % 4 == 0);
+            });
+        }
+        let _ = learn(Cursor::new(trace.written()), "9");
+    }
+}
