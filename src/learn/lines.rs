@@ -14,9 +14,12 @@ const FIRST_LASTING: u16 = 101;
 const LAST_SLOT: u16 = 128;
 /// The most threads of which each has many files open.
 const MOST_ROTATING: usize = 32;
-/// Nanoseconds of a call's gap below which it is added to the next one.
+/// Nanoseconds of a call's gap below which it is added to the next one. A sleep ends some 50 µs late, so that short ones are
+/// made one.
 const LEAST_COMPUTE: f64 = 5_000.0;
-const LEAST_SLEEP: f64 = 20_000.0;
+const LEAST_SLEEP: f64 = 200_000.0;
+/// What is worth a flowop at the end of an iteration.
+const LEAST_REST: (f64, f64) = (500.0, 20_000.0);
 /// A run from the start of a file to its end, in this share of the runs, is the whole file.
 const MOSTLY: f64 = 0.9;
 
@@ -37,7 +40,7 @@ impl LoopWriter<'_, '_> {
         let mut lines = Vec::new();
         let body = self.body;
         self.node(&body.tree.root, name, "", &mut lines);
-        self.flush(body.times as f64, &mut lines);
+        self.put_times(LEAST_REST, &mut lines);
         lines
     }
 
@@ -73,20 +76,13 @@ impl LoopWriter<'_, '_> {
             }
             LoopNode::Leaf(leaf) if self.is_session(*leaf) => self.session(*leaf, name, more, lines),
             LoopNode::Leaf(leaf) => {
-                let before = lines.len();
-                let time = self.times(*leaf, lines);
-                // Time before a call that is an alternative belongs to it.
-                match (more.is_empty(), lines.len() > before) {
-                    (false, true) => {
-                        let time: Vec<String> = lines.drain(before..).collect();
-                        let line = self.flowop(*leaf, "");
-                        self.wrapped(name, "", more, &[time, vec![line]].concat(), lines);
-                    }
-                    _ => lines.push(self.flowop(*leaf, more)),
-                }
-                debug_assert!(time >= 0.0);
-                if more.is_empty() {
-                    self.end_of_file(*leaf, name, lines);
+                let mut inner = Vec::new();
+                self.call(*leaf, name, &mut inner);
+                match inner.as_slice() {
+                    _ if more.is_empty() => lines.extend(inner),
+                    [only] => lines.push(format!("{only}{more}")),
+                    // Time before a call that is an alternative belongs to it.
+                    _ => self.wrapped(name, "", more, &inner, lines),
                 }
             }
             LoopNode::Seq(nodes) => {
@@ -101,10 +97,7 @@ impl LoopWriter<'_, '_> {
                         self.session(*leaf, name, "", &mut inner);
                         continue;
                     }
-                    self.times(*leaf, &mut inner);
-                    let line = self.flowop(*leaf, "");
-                    inner.push(line);
-                    self.end_of_file(*leaf, name, &mut inner);
+                    self.call(*leaf, name, &mut inner);
                 }
                 let counts: &SampledValues = &self.body.counters[*counter];
                 let own = self.script.name(&format!("{name}_block"));
@@ -134,35 +127,29 @@ impl LoopWriter<'_, '_> {
         lines.push(format!("flowop {own} name={own}_use{more}"));
     }
 
-    /// Time before a call, as `compute` and `delay`. What is too short is kept for the next call. Returns the nanoseconds.
-    fn times(&mut self, leaf: usize, lines: &mut Vec<String>) -> f64 {
+    /// A call with the time before it.
+    fn call(&mut self, leaf: usize, name: &str, lines: &mut Vec<String>) {
         let samples = &self.body.leaves[leaf];
         let runs = samples.runs.max(1) as f64;
         self.carried.0 += samples.running as f64 / runs;
         self.carried.1 += samples.asleep as f64 / runs;
-        let carried = self.carried.0;
-        self.put_times(lines);
-        carried
+        self.put_times((LEAST_COMPUTE, LEAST_SLEEP), lines);
+        let line = self.flowop(leaf);
+        lines.push(line);
+        self.end_of_file(leaf, name, lines);
     }
 
-    fn put_times(&mut self, lines: &mut Vec<String>) {
-        if self.carried.0 >= LEAST_COMPUTE {
+    /// Time as `compute` and `delay`, unless it is too short: then it is kept for the next call.
+    fn put_times(&mut self, (least_compute, least_sleep): (f64, f64), lines: &mut Vec<String>) {
+        if self.carried.0 >= least_compute {
             let name = self.script.name("compute");
             lines.push(format!("flowop compute name={name},value={}", shortened(self.carried.0 / 1e9, 7)));
             self.carried.0 = 0.0;
         }
-        if self.carried.1 >= LEAST_SLEEP {
+        if self.carried.1 >= least_sleep {
             let name = self.script.name("delay");
             lines.push(format!("flowop delay name={name},value={}", shortened(self.carried.1 / 1e9, 6)));
             self.carried.1 = 0.0;
-        }
-    }
-
-    /// What is left at the end of the iteration.
-    fn flush(&mut self, iterations: f64, lines: &mut Vec<String>) {
-        if iterations > 0.0 && self.carried.0 >= 500.0 && self.carried.0 < LEAST_COMPUTE {
-            let name = self.script.name("compute");
-            lines.push(format!("flowop compute name={name},value={}", shortened(self.carried.0 / 1e9, 7)));
         }
     }
 
@@ -189,7 +176,7 @@ impl LoopWriter<'_, '_> {
         self.wrapped(name, ",mix", "", &inner, lines);
     }
 
-    fn flowop(&mut self, leaf: usize, more: &str) -> String {
+    fn flowop(&mut self, leaf: usize) -> String {
         let symbol = self.one.symbols.get(self.body.tree.leaves[leaf]);
         let samples = &self.body.leaves[leaf];
         let row = symbol.action.row();
@@ -231,7 +218,7 @@ impl LoopWriter<'_, '_> {
         if !extra.is_empty() {
             let _ = write!(attributes, ",{extra}");
         }
-        format!("flowop {flowop} name={name}{attributes}{more}")
+        format!("flowop {flowop} name={name}{attributes}")
     }
 
     /// The file set and the slot.
