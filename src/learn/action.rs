@@ -84,7 +84,7 @@ actions! {
     ReadVec "readvec" "" Slot Transfer;
     Write "write" "" Slot Transfer;
     WriteVec "writevec" "" Slot Transfer;
-    CopyRange "copyrange" "" Slot Transfer;
+    CopyRange "copyrange" "" Slot No;
     SeekSet "lseek" "" Slot Position;
     SeekCurrent "lseek" "whence=cur" Slot No;
     SeekEnd "lseek" "whence=end" Slot No;
@@ -110,7 +110,6 @@ actions! {
     MakeDir "makedir" "" Set No;
     MakeExistingDir "makedir" "expect=EEXIST" Set No;
     Rename "rename" "" OldSlot No;
-    RenameOver "rename" "over" OldSlot No;
     Link "link" "" Set No;
     SymLink "symlink" "" Set No;
     Chmod "chmod" "" Path No;
@@ -206,7 +205,6 @@ impl CallAction {
             CallClass::Unlink if ok => Self::Delete,
             CallClass::Mkdir if ok => Self::MakeDir,
             CallClass::Mkdir if error == Some(numbers::EEXIST) => Self::MakeExistingDir,
-            CallClass::Rename if ok && before.second_exists => Self::RenameOver,
             CallClass::Rename if ok => Self::Rename,
             CallClass::Link if ok => Self::Link,
             CallClass::Symlink if ok => Self::SymLink,

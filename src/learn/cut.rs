@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 const LONGEST_BLOCK: usize = 12;
 /// Pieces with more items are not taken apart: they are no iteration of a loop.
 const MOST_ITEMS: usize = 600;
+/// Slots for files that are opened and closed; others are for those that stay open.
+const MOST_SLOTS: usize = 100;
 /// Calls that are looked at to choose an anchor.
 const LOOKED_AT: usize = 200_000;
 const MOST_ANCHORS: usize = 24;
@@ -217,8 +219,11 @@ fn items(steps: &[CallStep], symbols: &mut Symbols, others: usize, lost: &mut us
     let mut items: Vec<CallRun> = Vec::new();
     for (n, step) in steps.iter().enumerate() {
         let symbol = symbols.get(step.symbol);
-        let mut slot = NO_SLOT;
+        let (mut slot, mut to) = (NO_SLOT, symbol.to);
         let names = symbol.action.row().names;
+        if symbol.action == CallAction::CopyRange {
+            to = slots.iter().position(|open| open.is_some_and(|open| u16::from(open) == symbol.to))? as u16 + 1;
+        }
         if symbol.slot != NO_SLOT {
             let open = slots.iter().position(|open| *open == Some(symbol.slot)).map(|n| n as u8 + 1);
             match (names, symbol.action) {
@@ -227,6 +232,9 @@ fn items(steps: &[CallStep], symbols: &mut Symbols, others: usize, lost: &mut us
                         slots.push(None);
                         slots.len() - 1
                     });
+                    if free >= MOST_SLOTS {
+                        return None;
+                    }
                     slots[free] = Some(symbol.slot);
                     slot = free as u8 + 1;
                     last.retain(|_, own| *own != slot);
@@ -247,7 +255,8 @@ fn items(steps: &[CallStep], symbols: &mut Symbols, others: usize, lost: &mut us
         {
             return None;
         }
-        let own = if slot == symbol.slot { step.symbol } else { symbols.number(CallSymbol { slot, ..symbol }) };
+        let is_same = (slot, to) == (symbol.slot, symbol.to);
+        let own = if is_same { step.symbol } else { symbols.number(CallSymbol { to, slot, ..symbol }) };
         match items.last_mut() {
             Some(before) if before.symbol == own && names != ActionTarget::Opens => {
                 before.steps += 1;

@@ -194,6 +194,9 @@ impl LoopWriter<'_, '_> {
             _ => (row.flowop, row.more),
         };
         let name = self.script.name(flowop);
+        if symbol.action == CallAction::Rename && samples.share(bits::OVER) > 0.5 {
+            self.script.replaced.insert(symbol.to);
+        }
         let mut attributes = self.file(symbol);
         let is_open = matches!(symbol.action, CallAction::OpenFile | CallAction::CreateFile);
         let is_lasting =
@@ -237,7 +240,10 @@ impl LoopWriter<'_, '_> {
         if symbol.action == CallAction::ListDir && symbol.slot != NO_SLOT {
             text.clear();
         }
-        if symbol.slot != NO_SLOT {
+        let is_over = symbol.action == CallAction::Rename && self.script.replaced.contains(&symbol.to);
+        // Another file of the set is replaced: any of them.
+        let is_any = is_over && symbol.to == symbol.set;
+        if symbol.slot != NO_SLOT && !is_any {
             let _ = write!(text, ",fd={}", symbol.slot);
         } else if symbol.action.row().names == ActionTarget::Slot {
             // `opennext` opens 128 files in each thread.
@@ -245,16 +251,23 @@ impl LoopWriter<'_, '_> {
             match set.is_single || !self.rotates || !set.has_many_open || is_too_much {
                 true => {
                     let next = FIRST_LASTING + self.script.lasting.len() as u16;
-                    let slot = *self.script.lasting.entry(symbol.set).or_insert(next.min(LAST_SLOT));
-                    let _ = write!(text, ",fd={slot}");
+                    let slot = *self.script.lasting.entry(symbol.set).or_insert(next);
+                    // Without a slot of its own it has that of its set.
+                    if slot <= LAST_SLOT {
+                        let _ = write!(text, ",fd={slot}");
+                    }
                 }
                 false => text.push_str(",opennext"),
             }
         }
-        if matches!(symbol.action, CallAction::Rename | CallAction::RenameOver) && symbol.to != symbol.set {
+        if symbol.action == CallAction::CopyRange {
+            let _ = write!(text, ",srcfd={}", symbol.to);
+        }
+        if symbol.action == CallAction::Rename && symbol.to != symbol.set {
             self.script.used.insert(symbol.to);
             let _ = write!(text, ",toset={}", self.script.set(symbol.to).name);
         }
+        text.push_str(if is_over { ",over" } else { "" });
         text
     }
 

@@ -98,7 +98,7 @@ impl LeafSamples {
                 self.with_offset += 1;
                 self.offsets.add(step.offset);
             }
-            for bit in [bits::NEXT, bits::APPEND, bits::START, bits::DIRECT, bits::SYNC] {
+            for bit in [bits::NEXT, bits::APPEND, bits::START, bits::DIRECT, bits::SYNC, bits::OVER] {
                 *self.places.entry(bit).or_default() += u64::from(step.bits & bit != 0);
             }
         }

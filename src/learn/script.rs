@@ -20,6 +20,8 @@ pub(crate) struct ScriptWriter<'a> {
     /// Sets whose files are used, and those whose directories are made or removed.
     pub(crate) used: BTreeSet<u16>,
     pub(crate) with_dirs: BTreeSet<u16>,
+    /// Sets of which renames replace files: they exist from the beginning.
+    pub(crate) replaced: BTreeSet<u16>,
     /// The slots of files that stay open.
     pub(crate) lasting: BTreeMap<u16, u16>,
 }
@@ -33,6 +35,7 @@ impl<'a> ScriptWriter<'a> {
             composites: String::new(),
             used: BTreeSet::new(),
             with_dirs: BTreeSet::new(),
+            replaced: BTreeSet::new(),
             lasting: BTreeMap::new(),
         }
     }
@@ -117,7 +120,8 @@ impl<'a> ScriptWriter<'a> {
             sizes.sort_unstable();
             let _ = writeln!(text, "# {}", printable(&set.what));
             if set.is_single {
-                let exists = if set.existing > 0 { ",prealloc" } else { "" };
+                let exists = set.existing > 0 || self.replaced.contains(&n);
+                let exists = if exists { ",prealloc" } else { "" };
                 let bytes = size_text(sizes.last().copied().unwrap_or(0));
                 let _ = writeln!(text, "define file name={},path=$dir,size={bytes}{exists}", set.name);
                 continue;
@@ -125,6 +129,11 @@ impl<'a> ScriptWriter<'a> {
             let size = self.value(&Drawn::of(&sizes), &format!("{}_size", set.name), size_text);
             let known = (set.sizes.len() as u64).max(1);
             let (entries, percent) = match set.existing * 100 / known {
+                _ if self.replaced.contains(&n) => (known, 100),
+                // Only directories are used, or names that are missing.
+                0 if set.created == 0 => (known, 100),
+                // One file at least, for what looks at one before any is made.
+                0 if known <= 200 => (known + 1, 100 / (known + 1) + 1),
                 0 => (known, 0),
                 percent => (set.existing * 100 / percent, percent),
             };

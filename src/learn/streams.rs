@@ -16,7 +16,7 @@ const MOST_SLOTS: usize = 250;
 pub(crate) struct CallSymbol {
     pub(crate) action: CallAction,
     pub(crate) set: u16,
-    /// The set to which a rename goes.
+    /// The set to which a rename goes; of a copy, the slot of its source.
     pub(crate) to: u16,
     pub(crate) slot: u8,
 }
@@ -44,6 +44,8 @@ pub(crate) mod bits {
     pub(crate) const SYNC: u8 = 32;
     /// A read that finds the end of the file.
     pub(crate) const END: u8 = 64;
+    /// A rename that replaces a file.
+    pub(crate) const OVER: u8 = 128;
 }
 
 /// A call of a thread.
@@ -195,12 +197,24 @@ impl<'a> StreamBuilder<'a> {
         self.streams.changes.extend(first.into_iter().chain(second).filter(|_| !before.is_dir));
     }
 
+    /// The slots of the files between which a call copies, if both are open in some.
+    fn copied(&self, call: &TracedCall) -> Option<(u8, u8)> {
+        let thread = self.threads.get(&call.thread)?;
+        let open = |path: Option<PathId>| thread.slot(path?).filter(|n| thread.slots[usize::from(*n) - 1].is_open);
+        let (from, to) = (open(call.path)?, open(call.second_path)?);
+        (from != to).then_some((from, to))
+    }
+
     fn call(&mut self, call: &TracedCall) {
         self.streams.calls += 1;
         let before = self.files.before(call);
         self.files.apply(call, before);
         self.note_changes(call, before);
-        let known = call.path.zip(CallAction::of(call, before));
+        let action = CallAction::of(call, before);
+        // A copy is between two open files.
+        let copied = (action == Some(CallAction::CopyRange)).then(|| self.copied(call));
+        let action = action.filter(|_| copied.is_none_or(|slots| slots.is_some()));
+        let known = call.path.zip(action);
         let Some((path, action)) = known else {
             let (calls, bytes) = self.streams.not_modelled.entry(call.kind.get().name).or_default();
             *calls += 1;
@@ -209,7 +223,11 @@ impl<'a> StreamBuilder<'a> {
             return;
         };
         let set = self.sets.of(path).unwrap_or(0);
-        let to = call.second_path.and_then(|second| self.sets.of(second)).unwrap_or(set);
+        let second = call.second_path.and_then(|second| self.sets.of(second)).unwrap_or(set);
+        let (set, to) = match copied.flatten() {
+            Some((from, _)) => (second, u16::from(from)),
+            None => (set, second),
+        };
         let stays = self.sets.sets[usize::from(set)].stays_open && !before.is_dir;
         let size = self.files.get(path).most_size;
         let class = call.kind.get().class;
@@ -227,6 +245,7 @@ impl<'a> StreamBuilder<'a> {
                 }
             }
             (ActionTarget::Opens | ActionTarget::Set, _) => NO_SLOT,
+            (ActionTarget::Slot, CallAction::CopyRange) => copied.flatten().map_or(NO_SLOT, |(_, to)| to),
             (ActionTarget::Slot | ActionTarget::DirSlot, _) => found.filter(|_| !stays).unwrap_or(NO_SLOT),
             (ActionTarget::Path, _) => found.filter(|n| thread.slots[usize::from(*n) - 1].is_open).unwrap_or(NO_SLOT),
             (ActionTarget::OldSlot, _) => found.unwrap_or(NO_SLOT),
@@ -244,7 +263,7 @@ impl<'a> StreamBuilder<'a> {
                 ended.into_iter().for_each(|n| thread.stream.steps[n].bits |= bits::TO_END);
             }
             // The slot goes on under the new name.
-            if matches!(action, CallAction::Rename | CallAction::RenameOver) {
+            if action == CallAction::Rename {
                 thread.slots[own].path = call.second_path;
             }
         }
@@ -268,6 +287,9 @@ impl<'a> StreamBuilder<'a> {
             {
                 *next = call.result as u64;
             }
+        }
+        if before.second_exists {
+            bits |= bits::OVER;
         }
         if file_flags & numbers::O_DIRECT != 0 {
             bits |= bits::DIRECT;
