@@ -154,9 +154,12 @@ impl CallAction {
     pub(crate) fn of(call: &TracedCall, before: Before) -> Option<Self> {
         let kind = call.kind.get();
         let flags = call.flags.unwrap_or(0) as i32;
-        let error = i32::try_from(-call.result).ok().filter(|_| call.result < 0);
+        let error = call.result.checked_neg().and_then(|n| i32::try_from(n).ok()).filter(|_| call.result < 0);
         let is_missing = matches!(error, Some(numbers::ENOENT));
-        let ok = error.is_none();
+        let ok = call.result >= 0;
+        if !ok && error.is_none() {
+            return None;
+        }
         let vectors = matches!(kind.name, "readv" | "preadv" | "preadv2" | "writev" | "pwritev" | "pwritev2");
         let found = match kind.class {
             _ if kind.is_unmodelled() => return None,

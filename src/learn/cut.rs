@@ -42,14 +42,15 @@ impl Symbols {
         self.all[usize::from(n)]
     }
 
-    pub(crate) fn number(&mut self, symbol: CallSymbol) -> u16 {
-        let all = &mut self.all;
-        *self.numbers.entry(symbol).or_insert_with(|| {
-            if all.len() < usize::from(u16::MAX) {
-                all.push(symbol);
-            }
-            (all.len() - 1) as u16
-        })
+    /// The number of a symbol; `None` if there are too many.
+    pub(crate) fn number(&mut self, symbol: CallSymbol) -> Option<u16> {
+        if let Some(known) = self.numbers.get(&symbol) {
+            return Some(*known);
+        }
+        let number = u16::try_from(self.all.len()).ok()?;
+        self.all.push(symbol);
+        self.numbers.insert(symbol, number);
+        Some(number)
     }
 }
 
@@ -108,15 +109,16 @@ impl Parser {
         id
     }
 
+    /// The runs of a piece, with sessions as one if the parser folds them.
+    pub(crate) fn runs(&mut self, steps: &[CallStep], symbols: &mut Symbols) -> Option<Vec<CallRun>> {
+        let items = items(steps, symbols, self.others, &mut self.lost)?;
+        let items = if self.folds { self.folded(&items, symbols)? } else { items };
+        (items.len() <= MOST_ITEMS).then_some(items)
+    }
+
     /// Takes a piece apart. `None` if a file that it opens stays open, or one that it did not open is closed.
     pub(crate) fn parse(&mut self, steps: &[CallStep], symbols: &mut Symbols) -> Option<Vec<Parsed>> {
-        let mut items = items(steps, symbols, self.others, &mut self.lost)?;
-        if self.folds {
-            items = self.folded(&items, symbols);
-        }
-        if items.len() > MOST_ITEMS {
-            return None;
-        }
+        let items = self.runs(steps, symbols)?;
         let mut all = Vec::new();
         let mut at = 0;
         while at < items.len() {
@@ -137,7 +139,10 @@ impl Parser {
                     let block: Vec<u16> = rest[..*length].iter().map(|item| item.symbol).collect();
                     self.known_blocks.contains(&block)
                 });
-                best = (found.unwrap_or(1), 1);
+                if let Some(length) = found {
+                    let most = rest.len() / length;
+                    best = (length, (1..most).take_while(|times| alike(length, *times)).count() + 1);
+                }
             }
             let (length, times) = best;
             let taken = &rest[..length * times];
@@ -151,7 +156,7 @@ impl Parser {
     }
 
     /// The items with each session as one: from an open to its close, with nothing else between.
-    fn folded(&mut self, items: &[CallRun], symbols: &mut Symbols) -> Vec<CallRun> {
+    fn folded(&mut self, items: &[CallRun], symbols: &mut Symbols) -> Option<Vec<CallRun>> {
         let mut all: Vec<CallRun> = Vec::new();
         let mut at = 0;
         while at < items.len() {
@@ -168,6 +173,12 @@ impl Parser {
                 continue;
             };
             let session = &items[at..=at + length];
+            // A copy needs the other file too.
+            if session.iter().any(|item| symbols.get(item.symbol).action == CallAction::CopyRange) {
+                all.push(items[at]);
+                at += 1;
+                continue;
+            }
             let actions =
                 session.iter().map(|item| symbols.get(item.symbol).action).filter(|action| !action.is_minor());
             let kind = (open.anywhere(), actions.collect());
@@ -175,7 +186,8 @@ impl Parser {
                 self.kinds.push(kind);
                 self.kinds.len() - 1
             });
-            let symbol = symbols.number(CallSymbol { action: CallAction::Session, to: number as u16, ..open });
+            let symbol =
+                symbols.number(CallSymbol { action: CallAction::Session, to: u16::try_from(number).ok()?, ..open })?;
             let steps: u32 = session.iter().map(|item| item.steps).sum();
             match all.last_mut() {
                 Some(before) if before.symbol == symbol => {
@@ -186,7 +198,7 @@ impl Parser {
             }
             at += length + 1;
         }
-        all
+        Some(all)
     }
 
     /// Remembers the blocks of these pieces that are common.
@@ -204,10 +216,10 @@ impl Parser {
 
 /// A run of equal calls, or of sessions of a kind.
 #[derive(Clone, Copy, Debug)]
-struct CallRun {
+pub(crate) struct CallRun {
     symbol: u16,
-    first: u32,
-    steps: u32,
+    pub(crate) first: u32,
+    pub(crate) steps: u32,
     repeats: u32,
 }
 
@@ -256,7 +268,7 @@ fn items(steps: &[CallStep], symbols: &mut Symbols, others: usize, lost: &mut us
             return None;
         }
         let is_same = (slot, to) == (symbol.slot, symbol.to);
-        let own = if is_same { step.symbol } else { symbols.number(CallSymbol { to, slot, ..symbol }) };
+        let own = if is_same { step.symbol } else { symbols.number(CallSymbol { to, slot, ..symbol })? };
         match items.last_mut() {
             Some(before) if before.symbol == own && names != ActionTarget::Opens => {
                 before.steps += 1;
@@ -423,7 +435,7 @@ fn score(steps: &[Vec<CallStep>], pieces: &[Vec<(usize, usize)>], symbols: &mut 
     let parsed = parse_all(steps, pieces, &mut parser, symbols);
     let lost = parser.lost as f64;
     let calls: usize = steps.iter().map(Vec::len).sum();
-    let mut mix: HashMap<u16, f64> = HashMap::new();
+    let mut mix: BTreeMap<u16, f64> = BTreeMap::new();
     steps.iter().flatten().for_each(|step| *mix.entry(step.symbol).or_default() += 1.0);
     let mix_bits = mix.values().map(|n| -n / calls as f64 * (n / calls as f64).log2()).sum::<f64>();
     let (mut shapes, mut counts, mut counted): (HashMap<Vec<ElementId>, u32>, HashMap<_, u32>, HashMap<_, u32>) =

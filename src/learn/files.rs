@@ -149,7 +149,7 @@ impl Files {
                 }
             }
             CallClass::Close if facts.created > 0 => facts.made_size = facts.made_size.or(call.size),
-            CallClass::Write => {
+            CallClass::Read | CallClass::Write => {
                 let end = call.offset.unwrap_or(0).saturating_add(call.result as u64);
                 facts.most_size = facts.most_size.max(end);
             }

@@ -30,8 +30,8 @@ use std::fmt::Write as _;
 use std::io::{Read, Seek};
 use streams::StreamBuilder;
 use wml_text::count::{count, grouped};
-use wml_text::duration;
 use wml_text::wrap::fill;
+use wml_text::{duration, size};
 use wml_trace::{TraceError, TraceEvent, TraceReader};
 
 /// A script that was learned.
@@ -52,7 +52,7 @@ pub struct LearnedScript {
 pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript, TraceError> {
     let mut reader = TraceReader::new(&mut input)?;
     let (mut files, mut openings) = (Files::new(!reader.header().under.is_empty()), Openings::default());
-    let mut is_tree_known = false;
+    let (mut is_tree_known, mut last) = (false, 0);
     while let Some(events) = reader.block()? {
         if !is_tree_known {
             files.add_tree(reader.tree());
@@ -63,6 +63,7 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
                 let before = files.before(call);
                 files.apply(call, before);
                 openings.add(call);
+                last = last.max(call.end());
             }
         }
     }
@@ -85,7 +86,8 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
         set.has_many_open = own.count() * 2 > threads.len() * 3;
     }
     let (calls, knows_time) = (streams.calls, streams.knows_time);
-    let (threads, not_modelled) = (streams.threads.len(), streams.not_modelled.clone());
+    let not_modelled = streams.not_modelled.clone();
+    let threads = streams.threads.values().filter(|stream| !stream.steps.is_empty()).count();
     let all: usize = streams.threads.values().map(|stream| stream.steps.len()).sum();
     let main = streams.threads.values().filter(|stream| stream.steps.len() * 100 >= all);
     let processes: BTreeSet<u32> = main.map(|stream| stream.process).collect();
@@ -109,10 +111,10 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
         true => "a program".to_owned(),
         false => format!("`{}`", script::printable(&header.command.join(" "))),
     };
-    let span = end.as_ref().map_or(0, |end| end.duration);
+    let span = end.as_ref().map_or(0, |end| end.duration).max(last);
     notes.push(format!(
         "Source: {command}, recorded by {}: {} in {}, {}.",
-        header.recorder,
+        script::printable(&header.recorder),
         count(calls, "call"),
         duration::span(span as f64 / 1e9),
         count(threads as u64, "thread")
@@ -125,9 +127,9 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
     if !not_modelled.is_empty() {
         let all = not_modelled.iter().map(|(name, (calls, bytes))| match bytes {
             0 => format!("{} {name}", grouped(*calls)),
-            bytes => format!("{} {name} ({})", grouped(*calls), script::bytes_text(*bytes)),
+            bytes => format!("{} {name} ({})", grouped(*calls), size::format(*bytes)),
         });
-        notes.push(format!("No flowop makes: {}.", all.collect::<Vec<_>>().join(", ")));
+        notes.push(format!("No flowop makes, or failed: {}.", all.collect::<Vec<_>>().join(", ")));
     }
     if !knows_time {
         notes.push(

@@ -110,10 +110,12 @@ impl LoopWriter<'_, '_> {
                 let total: f64 = all.iter().map(|(weight, _)| weight).sum();
                 let mut inner = Vec::new();
                 for (weight, node) in all {
-                    let weight = format!(",weight={}", shortened(weight * 100.0 / total, 2));
+                    let weight_text = format!(",weight={}", shortened(weight * 100.0 / total, 2));
                     let kept = std::mem::take(&mut self.carried);
-                    self.node(node, name, &weight, &mut inner);
-                    self.carried = kept;
+                    self.node(node, name, &weight_text, &mut inner);
+                    // What an alternative leaves comes as often as it does.
+                    let share = weight / total;
+                    self.carried = (kept.0 + share * self.carried.0, kept.1 + share * self.carried.1);
                 }
                 self.wrapped(name, ",mix", more, &inner, lines);
             }
@@ -327,8 +329,9 @@ impl LoopWriter<'_, '_> {
                         // A log that is written again from its start.
                         let set = self.script.set(symbol.set);
                         let most = set.sizes.iter().copied().max().unwrap_or(0);
-                        let again =
-                            symbol.slot == NO_SLOT && samples.moved > 2 * most && samples.share(bits::START) > 0.0;
+                        let passes = samples.moved as f64 / most.max(1) as f64;
+                        let starts = samples.share(bits::START) * samples.calls as f64;
+                        let again = symbol.slot == NO_SLOT && passes > 2.0 && starts >= 0.5 * passes;
                         if again && set.is_single && most > 0 && symbol.action == CallAction::Write {
                             let _ = write!(attributes, ",wrap={}", size_text(most));
                         }
@@ -344,7 +347,7 @@ impl LoopWriter<'_, '_> {
                         if !matches!(bytes, Drawn::Always(n) if n == align) {
                             let _ = write!(attributes, ",align={}", size_text(align));
                         }
-                        if end * 10 < all * 9 {
+                        if end < all / 10 * 9 {
                             let _ = write!(attributes, ",workingset={}", size_text(end));
                         }
                     }

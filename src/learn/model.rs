@@ -127,11 +127,11 @@ impl LearnedModel {
 
 /// A call in a mix: what it does, the set, and how large it is.
 type MixKey = (CallAction, u16, u8);
-type CallMix = HashMap<MixKey, f64>;
+type CallMix = BTreeMap<MixKey, f64>;
 
 /// How often each call is made on each set.
 fn mix(steps: &[CallStep], symbols: &[CallSymbol]) -> CallMix {
-    let mut all = CallMix::default();
+    let mut all = CallMix::new();
     for step in steps {
         let symbol = symbols[usize::from(step.symbol)];
         // Classes of sizes, three doublings each; waiting writes are others.
@@ -203,7 +203,7 @@ fn phases(steps: Vec<CallStep>, symbols: &[CallSymbol]) -> Vec<Vec<CallStep>> {
     let mut open = vec![(0, mixes.len())];
     while let Some((from, to)) = open.pop() {
         let sum = |from: usize, to: usize| {
-            let mut all: CallMix = HashMap::new();
+            let mut all = CallMix::new();
             mixes[from..to].iter().flatten().for_each(|(key, n)| *all.entry(*key).or_default() += n);
             all
         };
@@ -270,8 +270,8 @@ impl Loop {
         let parsed = cut::parse_all(&cut.steps, &cut.bounds, &mut parser, &mut symbols);
         let (main, rare) = split_rare(kept_shapes(&parsed, calls)?, &parsed);
         let pieces = Iterations { steps: &cut.steps, bounds: &cut.bounds, parsed: &parsed };
-        let body = LoopBody::new(&pieces, &parser, &main, &mut symbols);
-        let rare = rare.map(|(every, shapes)| (every, LoopBody::new(&pieces, &parser, &shapes, &mut symbols)));
+        let body = LoopBody::new(&pieces, &mut parser, &main, &mut symbols);
+        let rare = rare.map(|(every, shapes)| (every, LoopBody::new(&pieces, &mut parser, &shapes, &mut symbols)));
         // What is before the first iteration is no part of it.
         let first =
             cut.steps.iter().zip(&cut.bounds).filter_map(|(steps, pieces)| Some(steps[pieces.first()?.0].start));
@@ -366,13 +366,15 @@ struct Iterations<'a> {
 
 impl LoopBody {
     /// Goes through all pieces with a kept shape, and notes at each leaf what was seen.
-    fn new(all: &Iterations, parser: &Parser, shapes: &WeightedShapes, symbols: &mut Symbols) -> Self {
+    fn new(all: &Iterations, parser: &mut Parser, shapes: &WeightedShapes, symbols: &mut Symbols) -> Self {
         let tree = ShapeTree::new(shapes, parser, symbols);
         let numbers: BTreeMap<&[ElementId], usize> =
             shapes.iter().enumerate().map(|(n, (shape, _))| (shape.as_slice(), n)).collect();
         let mut leaves = vec![LeafSamples::default(); tree.leaves.len()];
         let mut counters = vec![SampledValues::default(); tree.counters];
-        let is_session = |leaf: usize| symbols.get(tree.leaves[leaf]).action == CallAction::Session;
+        let sessions_of: Vec<bool> =
+            tree.leaves.iter().map(|leaf| symbols.get(*leaf).action == CallAction::Session).collect();
+        let is_session = |leaf: usize| sessions_of[leaf];
         // Of each leaf that is a session: where they are, thread by thread.
         let mut found: BTreeMap<usize, Vec<Vec<(usize, usize)>>> = BTreeMap::new();
         let (mut times, mut covered) = (0, 0);
@@ -385,6 +387,9 @@ impl LoopBody {
                 let Some(n) = numbers.get(own_shape.as_slice()) else { continue };
                 times += 1;
                 covered += end - begin;
+                let has_block = tree.of_shape[*n].iter().any(|(_, counter)| counter.is_some());
+                let runs =
+                    if has_block { parser.runs(&steps[*begin..*end], symbols) } else { None }.unwrap_or_default();
                 for (parsed, (own, counter)) in piece.iter().zip(&tree.of_shape[*n]) {
                     let first = begin + parsed.first as usize;
                     let last = first + parsed.steps as usize;
@@ -394,13 +399,21 @@ impl LoopBody {
                     };
                     if let Some(counter) = counter {
                         counters[*counter].add(u64::from(parsed.repeats));
-                        let runs = runs(steps, (first, last), own, &is_session, symbols);
-                        for (leaf, from, to) in runs {
-                            match is_session(leaf) {
-                                true => session(leaf, (from, to)),
-                                false => leaves[leaf].add(&steps[from..to]),
+                        let range = parsed.first..parsed.first + parsed.steps;
+                        let inner = runs.iter().filter(|run| range.contains(&run.first)).zip(own.iter().cycle());
+                        for (run, leaf) in inner {
+                            let from = begin + run.first as usize;
+                            let to = from + run.steps as usize;
+                            if is_session(*leaf) {
+                                let mut count = 0;
+                                sessions_in(steps, (from, to), symbols).for_each(|range| {
+                                    count += 1;
+                                    session(*leaf, range);
+                                });
+                                leaves[*leaf].counts.add(count);
+                            } else {
+                                leaves[*leaf].add(&steps[from..to]);
                             }
-                            leaves[leaf].counts.add_one_if(is_session(leaf));
                         }
                     } else if is_session(own[0]) {
                         leaves[own[0]].counts.add(u64::from(parsed.repeats));
@@ -416,9 +429,13 @@ impl LoopBody {
             let mut parser = Parser::from_slot(symbols.get(tree.leaves[leaf]).slot);
             let parsed = cut::parse_all(all.steps, &pieces, &mut parser, symbols);
             let calls = pieces.iter().flatten().map(|(from, to)| to - from).sum();
-            if let Some(shapes) = kept_shapes(&parsed, calls) {
-                let inner = Iterations { steps: all.steps, bounds: &pieces, parsed: &parsed };
-                sessions.insert(leaf, Self::new(&inner, &parser, &shapes, symbols));
+            match kept_shapes(&parsed, calls) {
+                Some(shapes) => {
+                    let inner = Iterations { steps: all.steps, bounds: &pieces, parsed: &parsed };
+                    sessions.insert(leaf, Self::new(&inner, &mut parser, &shapes, symbols));
+                }
+                // What the script lacks.
+                None => covered -= calls.min(covered),
             }
         }
         Self { tree, leaves, counters, sessions, times, covered }
@@ -444,27 +461,4 @@ fn sessions_in<'a>(
         begin = n + 1;
         range
     })
-}
-
-/// The runs of a repeated block: the leaf of each, and where it begins and ends.
-fn runs(
-    steps: &[CallStep],
-    (first, last): (usize, usize),
-    own: &[usize],
-    is_session: &dyn Fn(usize) -> bool,
-    symbols: &Symbols,
-) -> Vec<(usize, usize, usize)> {
-    let mut all = Vec::new();
-    let (mut at, mut n) = (first, 0);
-    while at < last {
-        let leaf = own[n % own.len()];
-        let end = match is_session(leaf) {
-            true => sessions_in(steps, (at, last), symbols).next().map_or(last, |(_, end)| end),
-            // A block has no two equal items side by side.
-            false => at + steps[at..last].iter().take_while(|step| step.symbol == steps[at].symbol).count(),
-        };
-        all.push((leaf, at, end));
-        (at, n) = (end, n + 1);
-    }
-    all
 }

@@ -36,12 +36,6 @@ impl SampledValues {
         }
     }
 
-    pub(crate) fn add_one_if(&mut self, is: bool) {
-        if is {
-            self.add(1);
-        }
-    }
-
     pub(crate) fn sorted(&self) -> Vec<u64> {
         let mut values = self.values.clone();
         values.sort_unstable();

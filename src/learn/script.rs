@@ -5,11 +5,11 @@ use crate::cut::CutBy;
 use crate::lines::LoopWriter;
 use crate::model::{LearnedModel, Loop, LoopBody};
 use crate::sets::{LearnedSet, LearnedSets, word};
-use crate::streams::NO_SLOT;
+use crate::streams::{CallSymbol, NO_SLOT};
 use crate::values::Drawn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use wml_text::size;
+use wml_text::count::count;
 
 /// Writes the script.
 pub(crate) struct ScriptWriter<'a> {
@@ -72,14 +72,17 @@ impl<'a> ScriptWriter<'a> {
     /// The whole script but its header.
     pub(crate) fn write(mut self, model: &LearnedModel) -> String {
         let ends = model.phases.len() > 1 || self.sets.sets.iter().any(grows);
-        let costliest = model.phases.iter().flatten().map(Loop::cost).max();
+        let costs: Vec<u64> = model.phases.iter().flatten().map(Loop::cost).collect();
+        let costliest = costs.iter().enumerate().rev().max_by_key(|(_, cost)| **cost).map(|(n, _)| n);
+        let mut number_of_loop = 0;
         let mut processes = String::new();
         let mut settings = String::new();
         for (phase, loops) in model.phases.iter().enumerate() {
             let mut threads = String::new();
             let mut transaction = String::new();
             for one in loops {
-                let is_first = Some(one.cost()) == costliest;
+                let is_first = Some(number_of_loop) == costliest;
+                number_of_loop += 1;
                 let name = self.name("loop");
                 let clients = if is_first { "clients".to_owned() } else { format!("{name}_threads") };
                 let _ = writeln!(settings, "set ${clients}={}", one.instances);
@@ -89,6 +92,8 @@ impl<'a> ScriptWriter<'a> {
                 threads.push_str(&body);
                 if ends {
                     let each = (one.iterations as usize / one.threads.max(1)).max(1) * one.threads / one.instances;
+                    // The rare part ends an iteration of the thread.
+                    let each = each / one.rare.as_ref().map_or(1, |(every, _)| *every as usize + 1);
                     let _ = writeln!(settings, "set ${name}_times={}", each.max(1));
                     let _ = writeln!(
                         threads,
@@ -126,15 +131,17 @@ impl<'a> ScriptWriter<'a> {
                 let _ = writeln!(text, "define file name={},path=$dir,size={bytes}{exists}", set.name);
                 continue;
             }
-            let size = self.value(&Drawn::of(&sizes), &format!("{}_size", set.name), size_text);
+            let size = self.value(&Drawn::of(&sizes), &format!("{}_file_size", set.name), size_text);
             let known = (set.sizes.len() as u64).max(1);
-            let (entries, percent) = match set.existing * 100 / known {
+            let percent = set.existing * 100 / known;
+            let (entries, percent) = match if set.existing > 0 { percent.max(1) } else { 0 } {
                 _ if self.replaced.contains(&n) => (known, 100),
                 // Only directories are used, or names that are missing.
                 0 if set.created == 0 => (known, 100),
                 // One file at least, for what looks at one before any is made.
                 0 if known <= 200 => (known + 1, 100 / (known + 1) + 1),
                 0 => (known, 0),
+                1 => (known, 1),
                 percent => (set.existing * 100 / percent, percent),
             };
             let _ = writeln!(settings, "set ${}_files={entries}", set.name);
@@ -175,12 +182,14 @@ impl<'a> ScriptWriter<'a> {
 
     /// Defines the iteration of a loop.
     fn composite(&mut self, one: &Loop, body: &LoopBody, name: &str) {
-        let symbols = body.tree.leaves.iter().map(|leaf| one.symbols.get(*leaf));
-        let rotates = symbols.into_iter().all(|symbol| {
+        // All calls are on open files of one set.
+        let all = [Some(body), one.rare.as_ref().map(|(_, rare)| rare)];
+        let leaves = all.into_iter().flatten().flat_map(|body| &body.tree.leaves);
+        let symbols: Vec<CallSymbol> = leaves.map(|leaf| one.symbols.get(*leaf)).collect();
+        let rotates = symbols.iter().all(|symbol| {
             let row = symbol.action.row();
-            symbol.slot == NO_SLOT
-                && matches!(row.names, ActionTarget::Slot)
-                && matches!(row.values, ActionValues::Transfer)
+            let is_transfer = row.names == ActionTarget::Slot && row.values == ActionValues::Transfer;
+            symbol.slot == NO_SLOT && is_transfer && symbol.set == symbols[0].set
         });
         let mut writer = LoopWriter { script: self, one, body, carried: (0.0, 0.0), rotates };
         let lines = writer.lines(name);
@@ -211,16 +220,14 @@ pub(crate) fn about(one: &Loop, name: &str, sets: &LearnedSets) -> String {
         CutBy::Sessions => "each open file by itself".to_owned(),
     };
     format!(
-        "{name}: {} thread{} ({} at the same time), {} iterations; {by}; {} of their {} calls; {} bits a call, an \
-        independent mix has {}.",
-        one.threads,
-        if one.threads == 1 { "" } else { "s" },
+        "{name}: {} ({} at the same time), {}; {by}; {} of their {}; {} bits a call, an independent mix has {}.",
+        count(one.threads as u64, "thread"),
         one.instances,
-        one.iterations,
+        count(one.iterations, "iteration"),
         percent(one.covered),
-        one.calls,
-        shortened(one.score.bits, 2),
-        shortened(one.score.mix_bits, 2)
+        count(one.calls as u64, "call"),
+        shortened(one.score.bits.abs(), 2),
+        shortened(one.score.mix_bits.abs(), 2)
     )
 }
 
@@ -266,9 +273,4 @@ fn folded(line: &str) -> String {
 pub(crate) fn title(command: &[String]) -> String {
     let first = command.first().map(|word| word.rsplit('/').next().unwrap_or(word).to_owned());
     word(&first.unwrap_or_else(|| "program".to_owned()))
-}
-
-/// Bytes as people read them.
-pub(crate) fn bytes_text(bytes: u64) -> String {
-    size::format(bytes)
 }

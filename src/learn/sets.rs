@@ -8,6 +8,8 @@ use wml_trace::{PathId, PathTable};
 const HOT: u64 = 30;
 /// A group with a smaller share joins the others of its directory, in thousandths.
 const SMALL: u64 = 20;
+/// More groups of files are not told apart by their extensions, and then not by their directories.
+const MOST_GROUPS: usize = 64;
 /// So many files with few calls are not one set.
 const FEW: usize = 8;
 /// The least cosine of what is done with files that are used alike.
@@ -79,6 +81,7 @@ impl LearnedSets {
         for (path, facts) in used.iter().filter(|(_, facts)| is_file(facts)) {
             groups.entry(group(*path, facts, base, paths)).or_default().push(*path);
         }
+        let groups = without_odd_extensions(groups);
         let groups = merged(groups, files, total);
         let groups = with_hot(groups, files, total);
         let mut all = Self::default();
@@ -126,7 +129,7 @@ impl LearnedSets {
         let keys: HashMap<(String, String), u16> = groups
             .iter()
             .enumerate()
-            .filter(|(_, (group, _))| group.single.is_none())
+            .filter(|(_, (group, members))| group.single.is_none() && members.len() > 1)
             .map(|(n, (group, _))| ((group.top.clone(), group.ext.clone()), n as u16))
             .collect();
         let mut parents: Vec<BTreeSet<PathId>> = vec![BTreeSet::new(); self.sets.len()];
@@ -145,7 +148,7 @@ impl LearnedSets {
             let set = &mut self.sets[usize::from(n)];
             set.calls += u64::from(facts.calls);
             if facts.is_dir {
-                set.leafdirs += u64::from(facts.created);
+                set.leafdirs += u64::from(facts.created > 0);
                 set.leafdirs_existing += u64::from(facts.removed > 0 && facts.existed == Some(true));
                 continue;
             }
@@ -157,8 +160,9 @@ impl LearnedSets {
             set.created += u64::from(facts.created);
             set.removed += u64::from(facts.removed);
             set.sizes.push(match facts.first_size.filter(|_| facts.existed == Some(true)) {
-                Some(size) => size,
-                None => facts.made_size.unwrap_or(facts.most_size),
+                Some(size) if size > 0 => size,
+                // Unknown, or known only by what was read of it.
+                _ => facts.made_size.unwrap_or(facts.most_size),
             });
             parents[usize::from(n)].insert(paths.parent(path));
         }
@@ -284,6 +288,28 @@ fn habits(members: &[PathId], files: &Files) -> [f64; 8] {
 fn are_alike(a: &[f64; 8], b: &[f64; 8]) -> bool {
     let product = |a: &[f64; 8], b: &[f64; 8]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     product(a, b) >= ALIKE * (product(a, a) * product(b, b)).sqrt()
+}
+
+/// An extension that one file has is no kind of file: such groups join those of their directory.
+fn without_odd_extensions(groups: BTreeMap<FileGroup, Vec<PathId>>) -> BTreeMap<FileGroup, Vec<PathId>> {
+    let is_many = groups.len() > MOST_GROUPS;
+    let mut all: BTreeMap<FileGroup, Vec<PathId>> = BTreeMap::new();
+    for (mut group, members) in groups {
+        if is_many && members.len() < 2 {
+            group.ext.clear();
+        }
+        all.entry(group).or_default().extend(members);
+    }
+    if all.len() <= MOST_GROUPS {
+        return all;
+    }
+    let mut joined: BTreeMap<FileGroup, Vec<PathId>> = BTreeMap::new();
+    for (mut group, members) in all {
+        group.ext.clear();
+        group.top.clear();
+        joined.entry(group).or_default().extend(members);
+    }
+    joined
 }
 
 /// Groups that are used alike are one, and those with few calls join the one they are most like.

@@ -4,7 +4,7 @@ use crate::action::{ActionTarget, Before, CallAction};
 use crate::files::Files;
 use crate::sets::LearnedSets;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use wml_trace::{CallClass, PathId, TraceEvent, TracedCall, flags as numbers};
+use wml_trace::{CallArg, CallClass, PathId, TraceEvent, TracedCall, flags as numbers};
 
 /// No slot: the file stays open, or the call is on a name.
 pub(crate) const NO_SLOT: u8 = 0;
@@ -77,6 +77,8 @@ pub(crate) struct CallStream {
 #[derive(Clone, Copy, Debug, Default)]
 struct OpenSlot {
     path: Option<PathId>,
+    /// The name that it was given while it is open: calls on the descriptor keep the old one.
+    renamed: Option<PathId>,
     is_open: bool,
     next: u64,
     flags: i32,
@@ -91,9 +93,22 @@ struct ThreadState {
     last_end: Option<u64>,
     /// Sleep that another traced thread ended.
     awaited: u64,
+    /// Time that it ran and slept since the last call of the stream.
+    pending: (u64, u64),
 }
 
 impl ThreadState {
+    /// Counts the time before a call.
+    fn time_before(&mut self, call: &TracedCall) {
+        let gap = self.last_end.map_or(0, |end| call.start.saturating_sub(end));
+        self.last_end = Some(call.end());
+        let awaited = std::mem::take(&mut self.awaited);
+        let Some(between) = call.between else { return };
+        let running = gap.saturating_sub(between.runnable).saturating_sub(between.blocked);
+        self.pending.0 = self.pending.0.saturating_add(running);
+        self.pending.1 = self.pending.1.saturating_add(between.blocked.saturating_sub(awaited));
+    }
+
     fn open_slot(&mut self, path: PathId, flags: i32) -> u8 {
         let slot = OpenSlot { path: Some(path), is_open: true, flags, ..OpenSlot::default() };
         let free = self.slots.iter().position(|slot| !slot.is_open);
@@ -113,7 +128,10 @@ impl ThreadState {
 
     /// The slot in which a file is open, else the one in which it was last.
     fn slot(&self, path: PathId) -> Option<u8> {
-        let of = |is_open| self.slots.iter().rposition(|slot| slot.path == Some(path) && slot.is_open == is_open);
+        let of = |is_open| {
+            let is_it = |slot: &OpenSlot| [slot.path, slot.renamed].contains(&Some(path)) && slot.is_open == is_open;
+            self.slots.iter().rposition(is_it)
+        };
         of(true).or_else(|| of(false)).map(|n| n as u8 + 1)
     }
 }
@@ -214,12 +232,15 @@ impl<'a> StreamBuilder<'a> {
         // A copy is between two open files.
         let copied = (action == Some(CallAction::CopyRange)).then(|| self.copied(call));
         let action = action.filter(|_| copied.is_none_or(|slots| slots.is_some()));
+        // A call by name is none on an open file.
+        let by_name = call.kind.get().arg(CallArg::Fd).is_none();
+        let action = action.filter(|action| !by_name || action.row().names != ActionTarget::Slot);
         let known = call.path.zip(action);
         let Some((path, action)) = known else {
             let (calls, bytes) = self.streams.not_modelled.entry(call.kind.get().name).or_default();
             *calls += 1;
-            *bytes += call.bytes().or(call.wanted).unwrap_or(0);
-            self.threads.entry(call.thread).or_default().last_end = Some(call.end());
+            *bytes = bytes.saturating_add(call.bytes().or(call.wanted).unwrap_or(0));
+            self.threads.entry(call.thread).or_default().time_before(call);
             return;
         };
         let set = self.sets.of(path).unwrap_or(0);
@@ -246,13 +267,17 @@ impl<'a> StreamBuilder<'a> {
             }
             (ActionTarget::Opens | ActionTarget::Set, _) => NO_SLOT,
             (ActionTarget::Slot, CallAction::CopyRange) => copied.flatten().map_or(NO_SLOT, |(_, to)| to),
-            (ActionTarget::Slot | ActionTarget::DirSlot, _) => found.filter(|_| !stays).unwrap_or(NO_SLOT),
+            (ActionTarget::Slot | ActionTarget::DirSlot, _) => {
+                let is_open = |n: &u8| thread.slots[usize::from(*n) - 1].is_open;
+                found.filter(|n| !stays || is_open(n)).unwrap_or(NO_SLOT)
+            }
             (ActionTarget::Path, _) => found.filter(|n| thread.slots[usize::from(*n) - 1].is_open).unwrap_or(NO_SLOT),
             (ActionTarget::OldSlot, _) => found.unwrap_or(NO_SLOT),
         };
         // The open of a file that stays open is made by the first call on it.
-        let is_dropped =
-            stays && matches!(action, CallAction::OpenFile | CallAction::CreateFile | CallAction::CloseFile);
+        let is_dropped = stays
+            && slot == NO_SLOT
+            && matches!(action, CallAction::OpenFile | CallAction::CreateFile | CallAction::CloseFile);
         let own = slot.checked_sub(1).map(usize::from);
         if let Some(own) = own {
             file_flags = thread.slots[own].flags;
@@ -264,7 +289,7 @@ impl<'a> StreamBuilder<'a> {
             }
             // The slot goes on under the new name.
             if action == CallAction::Rename {
-                thread.slots[own].path = call.second_path;
+                thread.slots[own].renamed = call.second_path;
             }
         }
         let next = match own {
@@ -297,17 +322,8 @@ impl<'a> StreamBuilder<'a> {
         if file_flags & numbers::O_DSYNC != 0 {
             bits |= bits::SYNC;
         }
-        let gap = thread.last_end.map_or(0, |end| call.start.saturating_sub(end));
-        thread.last_end = Some(call.end());
-        let (running, asleep) = match call.between {
-            Some(between) => {
-                self.streams.knows_time = true;
-                let asleep = between.blocked.saturating_sub(thread.awaited);
-                (gap.saturating_sub(between.runnable).saturating_sub(between.blocked), asleep)
-            }
-            None => (0, 0),
-        };
-        thread.awaited = 0;
+        self.streams.knows_time |= call.between.is_some();
+        thread.time_before(call);
         let moved = match action {
             CallAction::Read | CallAction::ReadVec | CallAction::ReadEnd => call.wanted.or(call.bytes()),
             CallAction::Truncate
@@ -323,6 +339,7 @@ impl<'a> StreamBuilder<'a> {
         if is_dropped {
             return;
         }
+        let (running, asleep) = std::mem::take(&mut thread.pending);
         let offset = match action {
             CallAction::SeekSet => u64::try_from(call.result).unwrap_or(0),
             _ => call.offset.unwrap_or(u64::MAX),

@@ -140,8 +140,8 @@ impl TreeBuilder<'_> {
     }
 
     /// The slots that are open behind these elements and were not before, and the other way round.
-    fn opened(&self, elements: &[ElementId]) -> BTreeMap<(u8, bool), i32> {
-        let mut open: BTreeMap<(u8, bool), i32> = BTreeMap::new();
+    fn opened(&self, elements: &[ElementId]) -> BTreeMap<(u8, bool, u16), i32> {
+        let mut open: BTreeMap<(u8, bool, u16), i32> = BTreeMap::new();
         for item in elements.iter().flat_map(|element| self.parser.element(*element)) {
             let symbol = self.symbols.get(*item);
             let change = match symbol.action {
@@ -150,7 +150,7 @@ impl TreeBuilder<'_> {
                 _ => continue,
             };
             let is_dir = matches!(symbol.action, CallAction::OpenDir | CallAction::CloseDir);
-            *open.entry((symbol.slot, is_dir)).or_default() += change;
+            *open.entry((symbol.slot, is_dir, symbol.set)).or_default() += change;
         }
         open.retain(|_, n| *n != 0);
         open

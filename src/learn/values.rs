@@ -119,7 +119,7 @@ impl OffsetPattern {
             return Self::At(Drawn::of(sorted));
         }
         let align = sorted.iter().copied().fold(0, gcd).max(1);
-        let end = sorted.last().copied().unwrap_or(0) + align;
+        let end = sorted.last().copied().unwrap_or(0).saturating_add(align);
         let tenth = common.len().div_ceil(10);
         let share = common.iter().take(tenth).sum::<usize>() as f64 / n as f64;
         // Of few draws some values come more often by chance: the tenth of uniform draws has less than half of them.

@@ -140,6 +140,20 @@ fn locks_are_taken_where_they_are_asked_for() {
     assert_eq!((named(&outcome, "l2").ops, named(&outcome, "m").ops, named(&outcome, "m").bytes), (1, 1, 0));
 }
 
+/// A program that reads a short file into a large buffer makes one call.
+#[test]
+fn a_read_at_a_place_is_one_call() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = "define file name=f,path=$dir,size=64k,prealloc";
+    let flowops = "flowop truncate name=tr,filename=f,fd=1,value=100\nflowop read name=r,filename=f,fd=1,at=0,iosize=4k\n\
+        flowop readvec name=v,filename=f,fd=1,at=50,iosize=4k";
+    let outcome = done(&once(set, flowops), dir.path());
+    for (name, bytes) in [("r", 100), ("v", 50)] {
+        let found = named(&outcome, name);
+        assert_eq!((found.ops, found.bytes, found.calls), (1, bytes, 0), "{name}");
+    }
+}
+
 #[test]
 fn what_the_words_do_not_mean_is_refused() {
     let dir = tempfile::tempdir().unwrap();

@@ -80,6 +80,7 @@ fn vectored<const WRITES: bool>(args: &Args<'_>) -> BuiltOp {
         let done = match moved {
             Ok(n) if n as u64 == len => Ok(len),
             Ok(n) if WRITES => short::write_rest(cx, slot, range, offset, n),
+            Ok(n) if target.offsets.is_at() => Ok(n as u64),
             Ok(n) => short::read_rest(cx, slot, len, offset, n),
             Err(errno) => Err(errno),
         };

@@ -212,7 +212,7 @@ pub const FLOWOP: &[Attr] = &[
     attr("offset", Size, "0", Wmlrun,
         "offset of the first I/O of each pass over the file; with it, each pass with `stride` begins there"),
     drawn("at", Size, "", Wmlrun,
-        "offset of this I/O or lock; moves no position. A read past the end of the file returns nothing"),
+        "offset of this I/O or lock; moves no position. A read is one call, which ends where the file ends"),
     attr("backward", Bool, "false", Wmlrun, "sequential I/O from the end of the file to its start"),
     attr("reoffset", Bool, "false", Wmlrun, "uses the offset of the thread's previous I/O"),
     attr("maxsize", Size, "0", Wmlrun,
