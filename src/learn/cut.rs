@@ -6,6 +6,7 @@
 use crate::action::{ActionTarget, CallAction};
 use crate::streams::{CallStep, CallSymbol, NO_SLOT};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::num::NonZeroU32;
 
 /// The longest series of items that is looked for as a block.
 const LONGEST_BLOCK: usize = 12;
@@ -80,6 +81,9 @@ pub(crate) struct Parser {
     kinds: Vec<(CallSymbol, BTreeSet<CallAction>)>,
     /// Calls on the name of a file that was open before the piece.
     lost: usize,
+    /// The shapes, by their numbers less one.
+    shapes: Vec<Vec<ElementId>>,
+    shape_numbers: HashMap<Vec<ElementId>, NonZeroU32>,
     /// Blocks that are looked for where they stand once.
     known_blocks: HashSet<Vec<u16>>,
 }
@@ -107,6 +111,23 @@ impl Parser {
         self.elements.push(items.to_vec());
         self.ids.insert(items.to_vec(), id);
         id
+    }
+
+    /// The number of a piece's shape.
+    fn shape(&mut self, piece: &[Parsed]) -> Option<NonZeroU32> {
+        let shape: Vec<ElementId> = piece.iter().map(|parsed| parsed.element).collect();
+        if let Some(number) = self.shape_numbers.get(&shape) {
+            return Some(*number);
+        }
+        let number = NonZeroU32::new(u32::try_from(self.shapes.len() + 1).ok()?)?;
+        self.shapes.push(shape.clone());
+        self.shape_numbers.insert(shape, number);
+        Some(number)
+    }
+
+    /// The elements of a shape.
+    pub(crate) fn shape_of(&self, number: NonZeroU32) -> &[ElementId] {
+        &self.shapes[number.get() as usize - 1]
     }
 
     /// The runs of a piece, with sessions as one if the parser folds them.
@@ -325,11 +346,13 @@ fn by_anchor(steps: &[Vec<CallStep>], anchor: CallSymbol, symbols: &Symbols) -> 
 }
 
 /// Brings the calls of each open file together.
-fn by_sessions(steps: &[Vec<CallStep>], symbols: &Symbols) -> (Vec<Vec<CallStep>>, IterationBounds) {
-    let one = |steps: &Vec<CallStep>| {
+fn by_sessions(steps: Vec<Vec<CallStep>>, symbols: &Symbols) -> (Vec<Vec<CallStep>>, IterationBounds) {
+    // A thread at a time: the calls of a large trace are not there twice.
+    let one = |steps: Vec<CallStep>| {
         let mut open: BTreeMap<u8, Vec<CallStep>> = BTreeMap::new();
-        let (mut all, mut pieces): (Vec<CallStep>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
-        for step in steps {
+        let (mut all, mut pieces): (Vec<CallStep>, Vec<(usize, usize)>) = (Vec::with_capacity(steps.len()), Vec::new());
+        let mut single = Vec::with_capacity(1);
+        for step in &steps {
             let symbol = symbols.get(step.symbol);
             let is_open = symbol.slot != NO_SLOT && open.contains_key(&symbol.slot);
             let done = match symbol.action.row().names {
@@ -344,15 +367,20 @@ fn by_sessions(steps: &[Vec<CallStep>], symbols: &Symbols) -> (Vec<Vec<CallStep>
                         _ => continue,
                     }
                 }
-                _ => vec![*step],
+                _ => {
+                    single.clear();
+                    single.push(*step);
+                    std::mem::take(&mut single)
+                }
             };
             let begin = all.len();
-            all.extend(done);
+            all.extend(&done);
             pieces.push((begin, all.len()));
+            single = done;
         }
         (all, pieces)
     };
-    steps.iter().map(one).unzip()
+    steps.into_iter().map(one).unzip()
 }
 
 /// Chooses how to cut threads that are alike, and says how well it predicts.
@@ -375,17 +403,18 @@ pub(crate) fn choose(steps: Vec<Vec<CallStep>>, symbols: &mut Symbols) -> (Cut, 
             best = Some((score, anchor));
         }
     }
-    let (session_steps, session_pieces) = by_sessions(&sample, symbols);
-    let sessions = score(&session_steps, &session_pieces, symbols);
     // What sessions lose is the order of calls on files that are open together.
-    let sessions = sessions.map(|score| Score { total: score.total + interleaved(&sample, symbols), ..score });
+    let lost = interleaved(&sample, symbols);
+    let (session_steps, session_pieces) = by_sessions(sample, symbols);
+    let sessions = score(&session_steps, &session_pieces, symbols);
+    let sessions = sessions.map(|score| Score { total: score.total + lost, ..score });
     match (best, sessions) {
         (Some((score, anchor)), sessions) if sessions.is_none_or(|other| score.total <= other.total) => {
             let pieces = by_anchor(&steps, anchor, symbols);
             (Cut { bounds: pieces, steps, by: CutBy::Anchor(anchor) }, score)
         }
         (_, sessions) => {
-            let (steps, pieces) = by_sessions(&steps, symbols);
+            let (steps, pieces) = by_sessions(steps, symbols);
             (Cut { steps, bounds: pieces, by: CutBy::Sessions }, sessions.unwrap_or_default())
         }
     }
@@ -491,15 +520,10 @@ fn score(steps: &[Vec<CallStep>], pieces: &[Vec<(usize, usize)>], symbols: &mut 
 }
 
 /// The pieces of each thread, taken apart, each with its number of calls.
-pub(crate) type ParsedPieces = Vec<Vec<(Option<Vec<Parsed>>, usize)>>;
+type ParsedPieces = Vec<Vec<(Option<Vec<Parsed>>, usize)>>;
 
-/// Takes all pieces apart: twice, so that a block that stands once is found too.
-pub(crate) fn parse_all(
-    steps: &[Vec<CallStep>],
-    pieces: &[Vec<(usize, usize)>],
-    parser: &mut Parser,
-    symbols: &mut Symbols,
-) -> ParsedPieces {
+/// Takes some pieces apart, so that a block that stands once is found too.
+fn learn_blocks(steps: &[Vec<CallStep>], pieces: &[Vec<(usize, usize)>], parser: &mut Parser, symbols: &mut Symbols) {
     let first: Vec<Vec<Parsed>> = steps
         .iter()
         .zip(pieces)
@@ -507,10 +531,37 @@ pub(crate) fn parse_all(
         .filter_map(|piece| parser.parse(piece, symbols))
         .collect();
     parser.learn_blocks(&first);
+}
+
+/// Takes all pieces apart.
+fn parse_all(
+    steps: &[Vec<CallStep>],
+    pieces: &[Vec<(usize, usize)>],
+    parser: &mut Parser,
+    symbols: &mut Symbols,
+) -> ParsedPieces {
+    learn_blocks(steps, pieces, parser, symbols);
     let mut all = Vec::new();
     for (steps, pieces) in steps.iter().zip(pieces) {
         let parsed = pieces.iter().map(|(begin, end)| (parser.parse(&steps[*begin..*end], symbols), end - begin));
         all.push(parsed.collect());
     }
     all
+}
+
+/// The shape of each piece, by its number; `None` of one that has none. What else is known of a piece is found again where
+/// it is needed: in a large trace it takes more memory than the calls.
+pub(crate) fn shapes_of(
+    steps: &[Vec<CallStep>],
+    pieces: &[Vec<(usize, usize)>],
+    parser: &mut Parser,
+    symbols: &mut Symbols,
+) -> Vec<Vec<Option<NonZeroU32>>> {
+    learn_blocks(steps, pieces, parser, symbols);
+    let mut one = |steps: &[CallStep]| {
+        let parsed = parser.parse(steps, symbols)?;
+        parser.shape(&parsed)
+    };
+    let all = steps.iter().zip(pieces);
+    all.map(|(steps, pieces)| pieces.iter().map(|(begin, end)| one(&steps[*begin..*end])).collect()).collect()
 }

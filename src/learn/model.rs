@@ -1,11 +1,12 @@
 //! The model: phases of threads that are alike, each with its loop.
 
 use crate::action::CallAction;
-use crate::cut::{self, CutBy, ElementId, Parsed, ParsedPieces, Parser, Score, Symbols};
+use crate::cut::{self, CutBy, ElementId, Parser, Score, Symbols};
 use crate::samples::{LeafSamples, SampledValues};
 use crate::streams::{CallStep, CallStreams, CallSymbol, bits};
 use crate::tree::ShapeTree;
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
 
 /// Threads with a smaller share of the calls are left out, in thousandths.
 const FEW_CALLS: usize = 10;
@@ -252,7 +253,7 @@ fn at_once(spans: &[(u64, u64)]) -> usize {
 }
 
 /// The pieces of a loop that have a kept shape, and their shapes.
-type WeightedShapes = Vec<(Vec<ElementId>, f64)>;
+type WeightedShapes = Vec<(NonZeroU32, Vec<ElementId>, f64)>;
 
 impl Loop {
     fn new(units: Vec<ThreadPart>, symbols: &[CallSymbol]) -> Option<Self> {
@@ -267,9 +268,9 @@ impl Loop {
         let mut symbols = Symbols::new(symbols);
         let (cut, score) = cut::choose(units.into_iter().map(|unit| unit.steps).collect(), &mut symbols);
         let mut parser = Parser::folding();
-        let parsed = cut::parse_all(&cut.steps, &cut.bounds, &mut parser, &mut symbols);
-        let (main, rare) = split_rare(kept_shapes(&parsed, calls)?, &parsed);
-        let pieces = Iterations { steps: &cut.steps, bounds: &cut.bounds, parsed: &parsed };
+        let shapes = cut::shapes_of(&cut.steps, &cut.bounds, &mut parser, &mut symbols);
+        let pieces = Iterations { steps: &cut.steps, bounds: &cut.bounds, shapes: &shapes };
+        let (main, rare) = split_rare(kept_shapes(&pieces, &parser, calls)?, &pieces);
         let body = LoopBody::new(&pieces, &mut parser, &main, &mut symbols);
         let rare = rare.map(|(every, shapes)| (every, LoopBody::new(&pieces, &mut parser, &shapes, &mut symbols)));
         // What is before the first iteration is no part of it.
@@ -300,18 +301,18 @@ impl Loop {
 }
 
 /// The shapes that most calls are in, each with the number of its pieces.
-fn kept_shapes(parsed: &ParsedPieces, calls: usize) -> Option<WeightedShapes> {
-    let mut counts: HashMap<Vec<ElementId>, (usize, usize)> = HashMap::new();
+fn kept_shapes(all: &Iterations, parser: &Parser, calls: usize) -> Option<WeightedShapes> {
+    let mut counts: HashMap<NonZeroU32, (usize, usize)> = HashMap::new();
     let mut whole = 0;
-    for (piece, length) in parsed.iter().flatten() {
-        let Some(piece) = piece else { continue };
-        whole += length;
-        let count = counts.entry(shape(piece)).or_default();
+    for ((begin, end), shape) in all.bounds.iter().flatten().zip(all.shapes.iter().flatten()) {
+        let Some(shape) = shape else { continue };
+        whole += end - begin;
+        let count = counts.entry(*shape).or_default();
         count.0 += 1;
-        count.1 += length;
+        count.1 += end - begin;
     }
-    let mut order: Vec<(Vec<ElementId>, (usize, usize))> = counts.into_iter().collect();
-    order.sort_by(|a, b| b.1.1.cmp(&a.1.1).then_with(|| a.0.cmp(&b.0)));
+    let mut order: Vec<(NonZeroU32, (usize, usize))> = counts.into_iter().collect();
+    order.sort_by(|a, b| b.1.1.cmp(&a.1.1).then_with(|| parser.shape_of(a.0).cmp(parser.shape_of(b.0))));
     let mut covered = 0;
     let mut kept = Vec::new();
     for (shape, (pieces, length)) in order {
@@ -319,31 +320,26 @@ fn kept_shapes(parsed: &ParsedPieces, calls: usize) -> Option<WeightedShapes> {
             break;
         }
         covered += length;
-        kept.push((shape, pieces as f64));
+        kept.push((shape, parser.shape_of(shape).to_vec(), pieces as f64));
     }
     (!kept.is_empty()).then_some(kept)
 }
 
-fn shape(piece: &[Parsed]) -> Vec<ElementId> {
-    piece.iter().map(|parsed| parsed.element).collect()
-}
-
 /// A long shape that comes again and again after about as many others is the end of an outer loop.
-fn split_rare(kept: WeightedShapes, parsed: &ParsedPieces) -> (WeightedShapes, Option<(u64, WeightedShapes)>) {
-    let pieces: f64 = kept.iter().map(|(_, n)| n).sum();
-    let mean = kept.iter().map(|(shape, n)| shape.len() as f64 * n).sum::<f64>() / pieces;
-    let is_rare = |(shape, n): &(Vec<ElementId>, f64)| *n < 0.05 * pieces && shape.len() as f64 > 1.5 * mean;
+fn split_rare(kept: WeightedShapes, all: &Iterations) -> (WeightedShapes, Option<(u64, WeightedShapes)>) {
+    let pieces: f64 = kept.iter().map(|(.., n)| n).sum();
+    let mean = kept.iter().map(|(_, shape, n)| shape.len() as f64 * n).sum::<f64>() / pieces;
+    let is_rare =
+        |(_, shape, n): &(NonZeroU32, Vec<ElementId>, f64)| *n < 0.05 * pieces && shape.len() as f64 > 1.5 * mean;
     let (rare, main): (WeightedShapes, WeightedShapes) = kept.into_iter().partition(is_rare);
     if rare.is_empty() || main.is_empty() {
         return ([main, rare].concat(), None);
     }
     let mut gaps: Vec<f64> = Vec::new();
-    for thread in parsed {
+    for thread in all.shapes {
         let mut last = None;
-        let known = thread.iter().filter_map(|(piece, _)| piece.as_ref()).enumerate();
-        for (n, piece) in known {
-            let shape = shape(piece);
-            if rare.iter().any(|(own, _)| *own == shape) {
+        for (n, shape) in thread.iter().flatten().enumerate() {
+            if rare.iter().any(|(own, ..)| own == shape) {
                 gaps.extend(last.map(|last: usize| (n - last) as f64));
                 last = Some(n);
             }
@@ -361,15 +357,15 @@ fn split_rare(kept: WeightedShapes, parsed: &ParsedPieces) -> (WeightedShapes, O
 struct Iterations<'a> {
     steps: &'a [Vec<CallStep>],
     bounds: &'a [Vec<(usize, usize)>],
-    parsed: &'a ParsedPieces,
+    shapes: &'a [Vec<Option<NonZeroU32>>],
 }
 
 impl LoopBody {
     /// Goes through all pieces with a kept shape, and notes at each leaf what was seen.
     fn new(all: &Iterations, parser: &mut Parser, shapes: &WeightedShapes, symbols: &mut Symbols) -> Self {
         let tree = ShapeTree::new(shapes, parser, symbols);
-        let numbers: BTreeMap<&[ElementId], usize> =
-            shapes.iter().enumerate().map(|(n, (shape, _))| (shape.as_slice(), n)).collect();
+        let numbers: HashMap<NonZeroU32, usize> =
+            shapes.iter().enumerate().map(|(n, (number, ..))| (*number, n)).collect();
         let mut leaves = vec![LeafSamples::default(); tree.leaves.len()];
         let mut counters = vec![SampledValues::default(); tree.counters];
         let sessions_of: Vec<bool> =
@@ -378,13 +374,10 @@ impl LoopBody {
         // Of each leaf that is a session: where they are, thread by thread.
         let mut found: BTreeMap<usize, Vec<Vec<(usize, usize)>>> = BTreeMap::new();
         let (mut times, mut covered) = (0, 0);
-        let mut own_shape = Vec::new();
-        for (thread, ((steps, pieces), parsed)) in all.steps.iter().zip(all.bounds).zip(all.parsed).enumerate() {
-            for ((begin, end), (piece, _)) in pieces.iter().zip(parsed) {
-                let Some(piece) = piece else { continue };
-                own_shape.clear();
-                own_shape.extend(piece.iter().map(|parsed| parsed.element));
-                let Some(n) = numbers.get(own_shape.as_slice()) else { continue };
+        for (thread, ((steps, pieces), own_shapes)) in all.steps.iter().zip(all.bounds).zip(all.shapes).enumerate() {
+            for ((begin, end), shape) in pieces.iter().zip(own_shapes) {
+                let Some(n) = shape.and_then(|shape| numbers.get(&shape)) else { continue };
+                let Some(piece) = parser.parse(&steps[*begin..*end], symbols) else { continue };
                 times += 1;
                 covered += end - begin;
                 let has_block = tree.of_shape[*n].iter().any(|(_, counter)| counter.is_some());
@@ -427,11 +420,11 @@ impl LoopBody {
         let mut sessions = BTreeMap::new();
         for (leaf, pieces) in found {
             let mut parser = Parser::from_slot(symbols.get(tree.leaves[leaf]).slot);
-            let parsed = cut::parse_all(all.steps, &pieces, &mut parser, symbols);
+            let shapes = cut::shapes_of(all.steps, &pieces, &mut parser, symbols);
+            let inner = Iterations { steps: all.steps, bounds: &pieces, shapes: &shapes };
             let calls = pieces.iter().flatten().map(|(from, to)| to - from).sum();
-            match kept_shapes(&parsed, calls) {
+            match kept_shapes(&inner, &parser, calls) {
                 Some(shapes) => {
-                    let inner = Iterations { steps: all.steps, bounds: &pieces, parsed: &parsed };
                     sessions.insert(leaf, Self::new(&inner, &mut parser, &shapes, symbols));
                 }
                 // What the script lacks.

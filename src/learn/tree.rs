@@ -4,6 +4,7 @@ use crate::action::{ActionTarget, CallAction};
 use crate::cut::{ElementId, Parser, Symbols};
 use crate::streams::NO_SLOT;
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
 
 /// A part of an iteration.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,15 +46,15 @@ struct TreeBuilder<'a> {
 
 impl ShapeTree {
     /// The tree of shapes, each with its weight.
-    pub(crate) fn new(shapes: &[(Vec<ElementId>, f64)], parser: &Parser, symbols: &Symbols) -> Self {
+    pub(crate) fn new(shapes: &[(NonZeroU32, Vec<ElementId>, f64)], parser: &Parser, symbols: &Symbols) -> Self {
         let tree = Self {
             root: LoopNode::Seq(Vec::new()),
             leaves: Vec::new(),
             counters: 0,
-            of_shape: shapes.iter().map(|(shape, _)| vec![(Vec::new(), None); shape.len()]).collect(),
+            of_shape: shapes.iter().map(|(_, shape, _)| vec![(Vec::new(), None); shape.len()]).collect(),
         };
         let mut builder = TreeBuilder { parser, symbols, tree };
-        let variants = shapes.iter().enumerate().map(|(n, (shape, weight))| Variant {
+        let variants = shapes.iter().enumerate().map(|(n, (_, shape, weight))| Variant {
             elements: shape.clone(),
             weight: *weight,
             from: vec![(n, 0)],

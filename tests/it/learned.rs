@@ -13,7 +13,7 @@ use crate::cmd::{Wml, short_or_long};
 /// The most points by which the share of a class differs.
 const MOST_POINTS: f64 = 1.0;
 
-/// What a trace has in the middle of its time, where threads run and files are neither made before nor looked at behind.
+/// What a trace has in the middle of its calls: at its beginning and end files are made and looked at.
 struct Middle {
     shares: BTreeMap<CallClass, f64>,
     reads: Vec<i64>,
@@ -32,9 +32,7 @@ impl Middle {
             })
             .unwrap();
         calls.sort_unstable();
-        let (first, last) = (calls[0].0, calls[calls.len() - 1].0);
-        let middle = first + (last - first) * 2 / 5..first + (last - first) * 4 / 5;
-        calls.retain(|(start, ..)| middle.contains(start));
+        calls = calls[calls.len() * 2 / 5..calls.len() * 4 / 5].to_vec();
         let mut shares: BTreeMap<CallClass, f64> = BTreeMap::new();
         calls.iter().for_each(|(_, class, _)| *shares.entry(*class).or_default() += 100.0 / calls.len() as f64);
         let sizes = |wanted: CallClass| {

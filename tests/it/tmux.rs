@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// A time limit that only a hang reaches.
 const LONG: Duration = Duration::from_mins(2);
+/// For how long tmux may take to read the rest.
+const DRAINED: Duration = Duration::from_secs(10);
 
 /// Whether a screen ends with an empty prompt of the shell, which names a script.
 pub(crate) fn at_prompt(screen: &str) -> bool {
@@ -87,10 +89,20 @@ impl Terminal {
             if let Ok(status) = std::fs::read_to_string(&self.status)
                 && status.ends_with('\n')
             {
+                self.drain();
                 return status.trim().to_owned();
             }
             assert!(since.elapsed() < LONG, "it never ended; the screen shows\n{}", self.screen());
             std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits until tmux has read all that a program wrote before it ended: a busy server reads it later than the status is
+    /// there.
+    fn drain(&self) {
+        let since = Instant::now();
+        while self.tmux(&["display-message", "-p", "#{pane_dead}"]).trim() != "1" && since.elapsed() < DRAINED {
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 
