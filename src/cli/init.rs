@@ -133,7 +133,7 @@ fn take_io(answers: &mut InitAnswers, text: &str) -> Result<(), String> {
     }
     let found = size::parse(text).map_err(|_| "give `whole`, or a size such as `8k`")?;
     if found == 0 || found > answers.file_size.min(LARGEST_IO) {
-        let most = size_word(answers.file_size.min(LARGEST_IO));
+        let most = size::in_script(answers.file_size.min(LARGEST_IO));
         return Err(format!("a part of a file has 1 to {most} bytes here"));
     }
     answers.io_size = Some(found);
@@ -143,14 +143,7 @@ fn take_io(answers: &mut InitAnswers, text: &str) -> Result<(), String> {
 /// Reads a number from 1 to `most`, which may have a unit of sizes.
 fn within(text: &str, what: &str, most: u64) -> Result<u64, String> {
     let found = size::parse(text).ok().filter(|found| (1..=most).contains(found));
-    found.ok_or_else(|| format!("{what} is from 1 to {}, not `{text}`", size_word(most)))
-}
-
-/// A number as scripts have it: `64k`.
-fn size_word(bytes: u64) -> String {
-    let unit =
-        [("t", 40), ("g", 30), ("m", 20), ("k", 10)].into_iter().find(|(_, shift)| bytes.is_multiple_of(1 << shift));
-    unit.map_or_else(|| bytes.to_string(), |(unit, shift)| format!("{}{unit}", bytes >> shift))
+    found.ok_or_else(|| format!("{what} is from 1 to {}, not `{text}`", size::in_script(most)))
 }
 
 /// Asks the questions that `given` has no answer to, on a terminal; elsewhere they have their default. Then writes the
@@ -233,13 +226,13 @@ impl InitAnswers {
             None => format!(
                 "# A request reads or writes a whole file, in calls of at most $iosize bytes.\n\
                  set $iosize={}\n",
-                size_word(self.file_size.min(WHOLE_IO))
+                size::in_script(self.file_size.min(WHOLE_IO))
             ),
             Some(io_size) => format!(
                 "# A request opens a file and reads or writes $calls times $iosize bytes in it. With random=false it begins at the\n\
                  # start of the file, and goes on from there: docs/scripts.md, \"Choose the place in the file\".\n\
                  set $iosize={}\nset $calls=1\nset $random=true\n",
-                size_word(io_size)
+                size::in_script(io_size)
             ),
         };
         let (read, write) = match self.io_size {
@@ -257,7 +250,7 @@ impl InitAnswers {
             varied = if self.rate == "0" { "threads=1,2,4,8,16" } else { "rate=25%,50%,75%,100%,125%" },
             total = size::format(self.files * self.file_size),
             files = self.files,
-            file_size = size_word(self.file_size),
+            file_size = size::in_script(self.file_size),
             threads = self.threads,
             rate = self.rate,
             reads = self.reads,

@@ -427,9 +427,7 @@ pub(super) fn trace(command: &TraceCommand) -> Result<u8, Failure> {
 
 /// Prints a script that does what the program of a trace did.
 pub(super) fn learn(path: &Path, incomplete: bool) -> Result<u8, Failure> {
-    let file = handle::open_regular_file(path);
-    let file = file.map_err(|error| named(path)(error.into()).help("give a file that exists"))?;
-    let learned = crate::learn::learn(BufReader::new(file), VERSION).map_err(named(path))?;
+    let learned = crate::learn::learn(opened(path)?, VERSION).map_err(named(path))?;
     if learned.is_incomplete && !incomplete {
         let help = "record it again, or learn from what is there by `--incomplete`";
         return Err(Failure::wrong(format!("{}: the trace is incomplete", path.display()), help));

@@ -1,5 +1,6 @@
 //! The names of the levels of an experiment with `--scale`: the sizes and counts in them are those that were run.
 
+use crate::util::count::at_most;
 use crate::util::size;
 
 /// A variable that `--scale` has changed.
@@ -47,8 +48,7 @@ pub(super) fn level_name(name: &str, variables: &[ScaledVariable], is_set: &dyn 
 /// A number with three significant digits, and with all of those before the point.
 fn shown(value: f64) -> String {
     let decimals = (2.0 - value.abs().log10().floor()).clamp(0.0, 9.0) as usize;
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    at_most(value, decimals)
 }
 
 /// The names of the levels of a factor, from their full names and those of [`level_name`]. Two levels may be equal once

@@ -3,7 +3,7 @@
 //! The calls are taken in the words of the language (`action`), on the file sets that their names make (`files`, `sets`),
 //! thread by thread (`streams`). Threads that are alike are one loop (`model`): its iterations are found by a call that
 //! begins them anew, or else by the open files (`cut`), and their shapes become one tree (`tree`) with what was seen at each
-//! place (`samples`). `script` and `lines` write it down.
+//! place (`samples`, `values`). Files that stay open are told from those of one job (`openings`). `script` and `lines` write it down.
 //!
 //! Not here: whether the script does what the program did. A trace of the script says that, by `wmlrun compare`.
 

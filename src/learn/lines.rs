@@ -3,11 +3,13 @@
 use crate::action::{ActionTarget, ActionValues, CallAction};
 use crate::model::{Loop, LoopBody};
 use crate::samples::{LeafSamples, SampledValues};
-use crate::script::{ScriptWriter, shortened, size_text};
+use crate::script::ScriptWriter;
 use crate::streams::{CallSymbol, NO_SLOT, bits};
 use crate::tree::LoopNode;
 use crate::values::{Drawn, OffsetPattern};
 use std::fmt::Write as _;
+use wml_text::count::at_most;
+use wml_text::size;
 
 /// The slots of files that stay open begin here.
 const FIRST_LASTING: u16 = 101;
@@ -110,7 +112,7 @@ impl LoopWriter<'_, '_> {
                 let total: f64 = all.iter().map(|(weight, _)| weight).sum();
                 let mut inner = Vec::new();
                 for (weight, node) in all {
-                    let weight_text = format!(",weight={}", shortened(weight * 100.0 / total, 2));
+                    let weight_text = format!(",weight={}", at_most(weight * 100.0 / total, 2));
                     let kept = std::mem::take(&mut self.carried);
                     self.node(node, name, &weight_text, &mut inner);
                     // What an alternative leaves comes as often as it does.
@@ -145,12 +147,12 @@ impl LoopWriter<'_, '_> {
     fn put_times(&mut self, (least_compute, least_sleep): (f64, f64), lines: &mut Vec<String>) {
         if self.carried.0 >= least_compute {
             let name = self.script.name("compute");
-            lines.push(format!("flowop compute name={name},value={}", shortened(self.carried.0 / 1e9, 7)));
+            lines.push(format!("flowop compute name={name},value={}", at_most(self.carried.0 / 1e9, 7)));
             self.carried.0 = 0.0;
         }
         if self.carried.1 >= least_sleep {
             let name = self.script.name("delay");
-            lines.push(format!("flowop delay name={name},value={}", shortened(self.carried.1 / 1e9, 6)));
+            lines.push(format!("flowop delay name={name},value={}", at_most(self.carried.1 / 1e9, 6)));
             self.carried.1 = 0.0;
         }
     }
@@ -163,7 +165,7 @@ impl LoopWriter<'_, '_> {
         if share < 0.02 || symbol.action != CallAction::Read {
             return;
         }
-        let iosize = size_text(samples.bytes.sorted().last().copied().unwrap_or(0).max(1));
+        let iosize = size::in_script(samples.bytes.sorted().last().copied().unwrap_or(0).max(1));
         let own = self.script.name("readend");
         let line = format!("flowop read name={own}{},iosize={iosize},at=1t", self.file(symbol));
         if share > 0.98 {
@@ -172,8 +174,8 @@ impl LoopWriter<'_, '_> {
         }
         let nothing = self.script.name("nothing");
         let inner = vec![
-            format!("{line},weight={}", shortened(share * 100.0, 1)),
-            format!("flowop nothing name={nothing},weight={}", shortened(100.0 - share * 100.0, 1)),
+            format!("{line},weight={}", at_most(share * 100.0, 1)),
+            format!("flowop nothing name={nothing},weight={}", at_most(100.0 - share * 100.0, 1)),
         ];
         self.wrapped(name, ",mix", "", &inner, lines);
     }
@@ -211,11 +213,10 @@ impl LoopWriter<'_, '_> {
         let mut flowop = flowop.to_owned();
         if flowop.ends_with("wholefile") {
             let largest = samples.bytes.sorted().last().copied().unwrap_or(0).max(1);
-            let _ = write!(attributes, ",iosize={}", size_text(largest));
+            let _ = write!(attributes, ",iosize={}", size::in_script(largest));
         } else {
             self.values(symbol, samples, &name, &mut flowop, &mut attributes);
-            let iters =
-                self.script.value(&Drawn::of(&samples.counts.sorted()), &format!("{name}_times"), |n| n.to_string());
+            let iters = self.script.value(&counts, &format!("{name}_times"), |n| n.to_string());
             if iters != "1" {
                 let _ = write!(attributes, ",iters={iters}");
             }
@@ -303,7 +304,7 @@ impl LoopWriter<'_, '_> {
             }
             ActionValues::Range => {
                 if !matches!(bytes, Drawn::Always(0)) {
-                    let value = self.script.value(&bytes, &format!("{name}_size"), size_text);
+                    let value = self.script.value(&bytes, &format!("{name}_size"), size::in_script);
                     let _ = write!(attributes, ",iosize={value}");
                 }
             }
@@ -312,7 +313,7 @@ impl LoopWriter<'_, '_> {
                     Drawn::Always(n) => Drawn::Always(n.max(1)),
                     table @ Drawn::Table(_) => table,
                 };
-                let value = self.script.value(&bytes, &format!("{name}_size"), size_text);
+                let value = self.script.value(&bytes, &format!("{name}_size"), size::in_script);
                 let _ = write!(attributes, ",iosize={value}");
                 let is_one = samples.calls_of_runs() == Drawn::Always(1);
                 match offsets {
@@ -333,11 +334,11 @@ impl LoopWriter<'_, '_> {
                         let starts = samples.share(bits::START) * samples.calls as f64;
                         let again = symbol.slot == NO_SLOT && passes > 2.0 && starts >= 0.5 * passes;
                         if again && set.is_single && most > 0 && symbol.action == CallAction::Write {
-                            let _ = write!(attributes, ",wrap={}", size_text(most));
+                            let _ = write!(attributes, ",wrap={}", size::in_script(most));
                         }
                     }
                     OffsetPattern::At(drawn) => {
-                        let value = self.script.value(&drawn, &format!("{name}_at"), size_text);
+                        let value = self.script.value(&drawn, &format!("{name}_at"), size::in_script);
                         let _ = write!(attributes, ",at={value}");
                     }
                     OffsetPattern::Random { end, align } => {
@@ -345,16 +346,16 @@ impl LoopWriter<'_, '_> {
                         let all = set.sizes.iter().copied().max().unwrap_or(0);
                         attributes.push_str(",random");
                         if !matches!(bytes, Drawn::Always(n) if n == align) {
-                            let _ = write!(attributes, ",align={}", size_text(align));
+                            let _ = write!(attributes, ",align={}", size::in_script(align));
                         }
                         if end < all / 10 * 9 {
-                            let _ = write!(attributes, ",workingset={}", size_text(end));
+                            let _ = write!(attributes, ",workingset={}", size::in_script(end));
                         }
                     }
                     OffsetPattern::Hot { end, align, theta } => {
                         let variable = format!("{name}_at");
                         let items = end / align;
-                        let theta = shortened(theta, 2);
+                        let theta = at_most(theta, 2);
                         let _ = writeln!(
                             self.script.variables,
                             "set ${variable}=randvar(type=zipf,items={items},unit={align},theta={theta},scramble=true)"

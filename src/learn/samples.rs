@@ -13,7 +13,7 @@ const MOSTLY_ONE: f64 = 0.97;
 /// Some of many values, each with the same chance; the same ones each time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SampledValues {
-    pub(crate) values: Vec<u64>,
+    values: Vec<u64>,
     seen: u64,
     state: u64,
 }

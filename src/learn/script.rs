@@ -9,7 +9,8 @@ use crate::streams::{CallSymbol, NO_SLOT};
 use crate::values::Drawn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use wml_text::count::count;
+use wml_text::count::{at_most, count};
+use wml_text::size;
 
 /// Writes the script.
 pub(crate) struct ScriptWriter<'a> {
@@ -127,14 +128,14 @@ impl<'a> ScriptWriter<'a> {
             if set.is_single {
                 let exists = set.existing > 0 || self.replaced.contains(&n);
                 let exists = if exists { ",prealloc" } else { "" };
-                let bytes = size_text(sizes.last().copied().unwrap_or(0));
+                let bytes = size::in_script(sizes.last().copied().unwrap_or(0));
                 let _ = writeln!(text, "define file name={},path=$dir,size={bytes}{exists}", set.name);
                 continue;
             }
-            let size = self.value(&Drawn::of(&sizes), &format!("{}_file_size", set.name), size_text);
+            let size = self.value(&Drawn::of(&sizes), &format!("{}_file_size", set.name), size::in_script);
             let known = (set.sizes.len() as u64).max(1);
-            let percent = set.existing * 100 / known;
-            let (entries, percent) = match if set.existing > 0 { percent.max(1) } else { 0 } {
+            let percent = (set.existing * 100 / known).max(set.existing.min(1));
+            let (entries, percent) = match percent {
                 _ if self.replaced.contains(&n) => (known, 100),
                 // Only directories are used, or names that are missing.
                 0 if set.created == 0 => (known, 100),
@@ -212,41 +213,26 @@ fn grows(set: &LearnedSet) -> bool {
 
 /// How a loop was found, for the header.
 pub(crate) fn about(one: &Loop, name: &str, sets: &LearnedSets) -> String {
-    let percent = |share: f64| format!("{} %", shortened(share * 100.0, 1));
+    let percent = |share: f64| format!("{} %", at_most(share * 100.0, 1));
     let by = match one.by {
         CutBy::Anchor(symbol) => {
             format!("repeats after `{}` of {}", symbol.action.row().flowop, sets.sets[usize::from(symbol.set)].name)
         }
         CutBy::Sessions => "each open file by itself".to_owned(),
     };
+    let at_once = match one.instances {
+        n if n == one.threads => String::new(),
+        n => format!(" ({n} at the same time)"),
+    };
     format!(
-        "{name}: {} ({} at the same time), {}; {by}; {} of their {}; {} bits a call, an independent mix has {}.",
+        "{name}: {}{at_once}, {}; {by}; {} of their {}; {} bits a call, an independent mix has {}.",
         count(one.threads as u64, "thread"),
-        one.instances,
         count(one.iterations, "iteration"),
         percent(one.covered),
         count(one.calls as u64, "call"),
-        shortened(one.score.bits.abs(), 2),
-        shortened(one.score.mix_bits.abs(), 2)
+        at_most(one.score.bits.abs(), 2),
+        at_most(one.score.mix_bits.abs(), 2)
     )
-}
-
-pub(crate) fn size_text(bytes: u64) -> String {
-    for (unit, letter) in [(1u64 << 40, 't'), (1 << 30, 'g'), (1 << 20, 'm'), (1 << 10, 'k')] {
-        if bytes > 0 && bytes.is_multiple_of(unit) {
-            return format!("{}{letter}", bytes / unit);
-        }
-    }
-    bytes.to_string()
-}
-
-/// A number with at most so many decimals.
-pub(crate) fn shortened(x: f64, decimals: usize) -> String {
-    let text = format!("{x:.decimals$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    }
 }
 
 /// What comes from a trace, in a comment.

@@ -30,7 +30,6 @@ pub(crate) struct LearnedSet {
     pub(crate) leafdirs: u64,
     pub(crate) leafdirs_existing: u64,
     pub(crate) sizes: Vec<u64>,
-    pub(crate) calls: u64,
     pub(crate) opens: u64,
     /// True if its files stay open: opening them is no part of what is repeated.
     pub(crate) stays_open: bool,
@@ -146,7 +145,6 @@ impl LearnedSets {
                 continue;
             };
             let set = &mut self.sets[usize::from(n)];
-            set.calls += u64::from(facts.calls);
             if facts.is_dir {
                 set.leafdirs += u64::from(facts.created > 0);
                 set.leafdirs_existing += u64::from(facts.removed > 0 && facts.existed == Some(true));

@@ -56,7 +56,7 @@ impl Drawn {
     }
 }
 
-/// True if sorted values are spread evenly over each of so many parts: none is further off than the hundredth part of all.
+/// True if sorted values are spread evenly over each of so many parts: none is further off than two hundredths of all.
 fn is_even(sorted: &[u64], parts: usize) -> bool {
     (0..parts).all(|part| {
         let (from, to) = (part * sorted.len() / parts, (part + 1) * sorted.len() / parts);
@@ -122,7 +122,7 @@ impl OffsetPattern {
         let end = sorted.last().copied().unwrap_or(0).saturating_add(align);
         let tenth = common.len().div_ceil(10);
         let share = common.iter().take(tenth).sum::<usize>() as f64 / n as f64;
-        // Of few draws some values come more often by chance: the tenth of uniform draws has less than half of them.
+        // Of few draws some values come more often by chance: the tenth of uniform draws has less than two fifths of them.
         if n >= 4 * common.len() && share > 0.4 {
             return Self::Hot { end, align, theta: (1.0 - share.ln() / 0.1f64.ln()).clamp(0.1, 0.99) };
         }

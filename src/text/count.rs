@@ -59,6 +59,12 @@ pub fn fixed(x: f64, decimals: usize) -> String {
     }
 }
 
+/// Formats a number with at most so many decimals: `0.25`, `3`.
+pub fn at_most(x: f64, decimals: usize) -> String {
+    let text = format!("{x:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
 /// Formats a rate or another measured number, with three significant digits below 0.1, two decimals below 10, one below
 /// 1000, and none from there on: `0.00121`, `0.25`, `42.2`, `350,947`. Very great and small numbers have an exponent.
 /// Returns `-` when the number is not finite.

@@ -33,6 +33,13 @@ pub fn exact(bytes: u64) -> String {
     if n < 1 << 20 { format!("{} {}", grouped(n), UNITS[unit]) } else { format(bytes) }
 }
 
+/// Formats a size as scripts have it, with all of its digits: `64k`, `700`.
+pub fn in_script(bytes: u64) -> String {
+    let units = [("t", 40), ("g", 30), ("m", 20), ("k", 10)];
+    let unit = units.into_iter().find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift));
+    unit.map_or_else(|| bytes.to_string(), |(unit, shift)| format!("{}{unit}", bytes >> shift))
+}
+
 /// The reason why a text is not a size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SizeError {
@@ -108,7 +115,7 @@ fn shift_of(unit: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{SizeError, exact, format, parse, split_unit};
+    use super::{SizeError, exact, format, in_script, parse, split_unit};
     use proptest::prelude::*;
 
     #[test]
@@ -122,6 +129,13 @@ mod tests {
             (u64::MAX, "16.0 EiB"),
         ] {
             assert_eq!(format(bytes), text);
+        }
+    }
+
+    #[test]
+    fn sizes_in_scripts_are_read_again() {
+        for (bytes, text) in [(0, "0"), (700, "700"), (4096, "4k"), (3 << 30, "3g"), (5000 << 40, "5000t")] {
+            assert_eq!((in_script(bytes).as_str(), parse(text)), (text, Ok(bytes)));
         }
     }
 
