@@ -6,8 +6,8 @@ use super::findings::{Finding, at_most, findings, workload_factor};
 use super::numbers::with_direction;
 use super::sweep::sweep;
 use super::{
-    DrawRule, FactorEffects, ImprovementForm, LevelTests, Pivot, Published, SfsSheet, Sweep, Validity, Variation,
-    cautions, level_findings, notes, unlike,
+    DrawRule, FactorEffects, GroupTable, ImprovementForm, LevelTests, Pivot, Published, SfsSheet, Sweep, Validity,
+    Variation, cautions, level_findings, notes, unlike,
 };
 use crate::analysis::{Estimate, PrecisionRule, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation, REQUEST_RESPONSE, REQUESTS};
@@ -67,6 +67,9 @@ pub struct Factorial {
     /// Whether the lines of the tables are the metrics.
     #[serde(skip)]
     pub lines_are_metrics: bool,
+    /// The table whose groups of columns are the levels of a factor, if the experiment requests it.
+    #[serde(skip)]
+    pub groups: Option<Box<GroupTable>>,
     /// The rules of SFS and its disclosure, for a load curve by its method.
     #[serde(skip)]
     pub sfs: Box<SfsSheet>,
@@ -173,6 +176,9 @@ pub struct FactorialTables {
     /// Whether the lines of the tables of columns are the metrics.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lines_are_metrics: bool,
+    /// The factor whose levels are groups of columns, with their metrics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<String>,
     /// Which lines are draws.
     #[serde(default, skip_serializing_if = "DrawRule::is_default")]
     pub draw: DrawRule,
@@ -191,10 +197,15 @@ pub struct FactorialTables {
 }
 
 impl FactorialTables {
+    /// True if the experiment says nothing about its tables.
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// True if no table is requested that takes the place of the effects.
-    pub(crate) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         let Self { lines_are_metrics, draw, variation, .. } = *self;
-        *self == Self { lines_are_metrics, draw, variation, ..Self::default() }
+        *self == Self { lines_are_metrics, draw, variation, groups: self.groups.clone(), ..Self::default() }
     }
 }
 
@@ -226,6 +237,9 @@ pub struct FactorialCell {
     pub space_before: Option<f64>,
     /// The same after the runs.
     pub space_after: Option<f64>,
+    /// The mean number of the files that the file sets define, and their bytes.
+    #[serde(skip)]
+    pub files: Option<[u64; 2]>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -318,6 +332,7 @@ impl FactorialDesign<'_> {
             },
             curves,
             lines_are_metrics: self.tables.lines_are_metrics,
+            groups: self.tables.groups.as_ref().map(|factor| Box::new(GroupTable::of(factor, &sides))),
             findings: self.findings(&found, workload),
             cells: found,
             notes: self.notes(&sides, !names.is_empty()),
@@ -459,6 +474,9 @@ impl FactorialDesign<'_> {
             cpu_busy: mean("cpu_busy"),
             space_before: mean("space.before"),
             space_after: mean("space.after"),
+            files: mean("defined.files")
+                .zip(mean("defined.bytes"))
+                .map(|(n, bytes)| [n, bytes].map(|of| of.round() as u64)),
         }
     }
 

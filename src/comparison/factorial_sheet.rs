@@ -235,14 +235,6 @@ const STUDY_COVERAGE: &str = "the cells ended by the rule of the study, whose 95
 /// What stands above the disclosure.
 const NOT_OF_SPEC: &str = "Rules and disclosure of SFS. The figures are not results of SPEC: the calls are local.";
 
-/// The rules of SFS that were not kept, before all other reasons: without them the rest is no result of SFS at all.
-fn not_of_sfs(result: &Factorial) -> Option<Caution> {
-    let not_met = &result.sfs.not_met;
-    let rules = not_met.join(", ");
-    let text = format!("use it as a load curve, not as a result by the rules of SFS, which are not met: {rules}");
-    (!not_met.is_empty()).then(|| Caution::new(Usability::WithCaution, text))
-}
-
 /// The reasons to distrust an experiment that it shows itself.
 fn doubts(result: &Factorial) -> Vec<Caution> {
     let mut found = Vec::new();
@@ -301,13 +293,17 @@ impl Factorial {
             return Vec::new();
         }
         let mut table = cells(self);
-        let parts = cells_in_parts(self);
-        if !parts.is_empty() {
+        let groups = self.group_tables();
+        let parts = if groups.is_empty() { cells_in_parts(self) } else { Vec::new() };
+        if !groups.is_empty() {
+            // It has the same figures.
+            table.media = Media::PAGE;
+        } else if !parts.is_empty() {
             table.media = Media::RICH;
         } else if self.metrics.len() > 1 {
             table.narrow = Some(Box::new(cells_by_metric(self)));
         }
-        std::iter::once(table).chain(parts).collect()
+        groups.into_iter().chain([table]).chain(parts).collect()
     }
 }
 
@@ -315,7 +311,7 @@ impl ResultDocument for Factorial {
     fn sheet(&self) -> Sheet {
         let mut answer = answer(self);
         let cautions: Vec<Caution> =
-            not_of_sfs(self).into_iter().chain(self.validity.cautions.iter().cloned()).chain(doubts(self)).collect();
+            self.sfs.caution().into_iter().chain(self.validity.cautions.iter().cloned()).chain(doubts(self)).collect();
         let notes = cautions::add(&mut answer, &cautions, &self.notes);
         let mut blocks: Vec<SheetBlock> =
             self.conclusions().into_iter().map(|text| SheetBlock::Text { text }).collect();
@@ -344,6 +340,7 @@ impl ResultDocument for Factorial {
             factors: self.factors.iter().map(|factor| factor.name.clone()).collect(),
             series: self.cells.iter().flat_map(|cell| cell.metrics.iter().map(|metric| of(cell, metric))).collect(),
             has_metrics: true,
+            points: self.group_points(),
             ..Figures::default()
         }
     }

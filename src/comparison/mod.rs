@@ -28,6 +28,7 @@ mod improvement;
 #[cfg(test)]
 mod improvement_tests;
 mod level_findings;
+mod level_groups;
 mod level_tests;
 mod notes;
 mod numbers;
@@ -60,6 +61,7 @@ pub use factorial::{CellGroup, cell_groups, level_indices};
 pub use factorial::{CellMetric, FactorLevels, Factorial, FactorialCell, FactorialDesign, FactorialTables};
 pub use formats::{AsJson, ComparisonFormat, FORMATS, ResultDocument, find_format};
 pub use improvement::{Improvement, ImprovementForm};
+pub use level_groups::GroupTable;
 pub use level_tests::{LevelTests, TestedLevel};
 pub use notes::{disturbed_note, outlying};
 pub use numbers::{confidence, figure, interval_text, percent, probability, ratio, with_direction, with_level};

@@ -324,17 +324,24 @@ impl Pivot {
             let shown = |value| if name.is_empty() { exact(value) } else { figure(name, value) };
             let values = row.values.iter().map(|value| value.map_or_else(dash, shown));
             let mut line: Vec<String> = row.levels.iter().chain(&row.metric).cloned().chain(values).collect();
-            let [better, factor] = match (&self.columns[..], &row.best) {
-                ([] | [_], _) => return line,
-                ([a, b], _) => outcome_cells(row.outcome, a, b),
-                (_, Some(best)) if best.is_draw => drawn(best.factor),
-                (_, Some(best)) => [best.level.clone(), factor(best.factor)],
-                (_, None) => [dash(), dash()],
-            };
-            line.extend([if row.may_be_chance { better + "?" } else { better }, factor]);
+            if self.columns.len() > 1 {
+                line.extend(self.outcome_cells(row));
+            }
             line
         };
         self.rows.iter().map(line).collect()
+    }
+
+    /// The best column of a line, and its lead over the second.
+    pub(super) fn outcome_cells(&self, row: &PivotRow) -> [String; 2] {
+        let dash = || "-".to_owned();
+        let [better, factor] = match (&self.columns[..], &row.best) {
+            ([a, b], _) => outcome_cells(row.outcome, a, b),
+            (_, Some(best)) if best.is_draw => drawn(best.factor),
+            (_, Some(best)) => [best.level.clone(), factor(best.factor)],
+            (_, None) => [dash(), dash()],
+        };
+        [if row.may_be_chance { better + "?" } else { better }, factor]
     }
 
     /// True if the lines have different metrics.

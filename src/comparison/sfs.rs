@@ -1,8 +1,10 @@
 //! What SFS asks of a measurement, and what its disclosure sheet tells, for a load curve by its method. No figure of this
 //! program is a result of SPEC.
 
+use super::Caution;
 use super::conditions::ConditionLines;
 use crate::import::{Observation, REQUESTS};
+use crate::sheet::Usability;
 use crate::util::count::{count, fixed, grouped, measured};
 use crate::util::size;
 
@@ -64,6 +66,13 @@ pub struct SfsSheet {
 }
 
 impl SfsSheet {
+    /// The rules that were not kept, before all other reasons: without them the rest is no result of SFS at all.
+    pub(super) fn caution(&self) -> Option<Caution> {
+        let rules = self.not_met.join(", ");
+        let text = format!("use it as a load curve, not as a result by the rules of SFS, which are not met: {rules}");
+        (!self.not_met.is_empty()).then(|| Caution::new(Usability::WithCaution, text))
+    }
+
     /// That of the runs of a curve. `levels` are its loads, for results without the requested ones.
     pub(super) fn of(levels: &[String], runs: &[&[Observation]]) -> Self {
         let all: Vec<&Observation> =

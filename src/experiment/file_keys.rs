@@ -52,6 +52,8 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
         "With `over`: the form of an improvement; by default `\"percent\"`"),
     key("lines", "`\"metrics\"`",
         "With `columns` or `--side`: a table for each combination of the other levels, with a line for each metric"),
+    key("groups", "text",
+        "The factor whose levels are groups of columns, their metrics; each combination of the other levels is one line"),
     key("draw", "`\"printed\"`",
         "With `columns` or `--side`: a line is a draw if its figures are equal as printed; by default if the best leads \
          by less than 5 %"),

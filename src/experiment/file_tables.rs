@@ -33,6 +33,7 @@ impl FileParser<'_> {
         }
         let columns = beside.pop();
         let (study, curve) = (factor(self, "study"), factor(self, "curve"));
+        let groups = factor(self, "groups");
         if let Some(name) = names.first().filter(|_| !beside.is_empty() && root.value("over", self.errors).is_none()) {
             let help = "leave the factor whose levels are compared, or add `over = \"…\"`, the level to compare with";
             self.wrong(name, "several factors side by side, and no improvement".to_owned(), help);
@@ -63,7 +64,7 @@ impl FileParser<'_> {
             variation,
             ..FactorialTables::default()
         };
-        FactorialTables { lines_are_metrics, draw, ..tables }
+        FactorialTables { lines_are_metrics, groups, draw, ..tables }
     }
 
     /// Reads the levels over which others improve: those of the last factor of `columns`.

@@ -2,7 +2,7 @@
 //!
 //! A case is a file `tests/cases/source/NAME.csv`. `# experiment: NAME`, `# sides: A, B`, `# over: B` and `# method: sfs3`
 //! say what is run, `# metrics: A, B` what `report --metric` shows, and `# condition: NAME=VALUE` is a condition of all
-//! runs. `# file: NAME.toml` is an experiment that is not shipped, in the same folder. The first line without `#` has the
+//! runs, and `# machine: NAME` is that on which they were made. `# file: NAME.toml` is an experiment that is not shipped, in the same folder. The first line without `#` has the
 //! factors and the figures of a run. A cell with one line has three runs, of which two differ from the first by 0.1 %,
 //! unless the experiment makes one. Cells without a line are not part of the table.
 
@@ -25,8 +25,14 @@ fn names(text: Option<&str>) -> Vec<String> {
 }
 
 /// Runs with these figures: as they are and, if a cell has several, less 0.1 % and more.
-fn runs(lines: &[BTreeMap<String, f64>], conditions: &BTreeMap<String, String>, repeats: u64) -> Vec<Observation> {
+fn runs(
+    lines: &[BTreeMap<String, f64>],
+    machine: &str,
+    conditions: &BTreeMap<String, String>,
+    repeats: u64,
+) -> Vec<Observation> {
     let scaled = |figures: &BTreeMap<String, f64>, factor: f64| Observation {
+        machine: machine.to_owned(),
         conditions: conditions.clone(),
         figures: figures.iter().map(|(name, value)| (name.clone(), value * factor)).collect(),
         warnings: figures
@@ -98,6 +104,7 @@ fn table(text: &str, dir: &Path) -> Factorial {
         .collect();
     let conditions = text.lines().filter_map(|line| line.strip_prefix("# condition: ")?.split_once('='));
     let conditions = conditions.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let machine = said(text, "machine").unwrap_or_default();
     let metrics: Vec<Metric> = file.metrics.iter().map(|metric| metric.node.clone()).collect();
     let own: Vec<Option<Metric>> = cells.iter().map(|(_, own)| own.clone()).collect();
     let runs: Vec<(String, Vec<Observation>)> = cells
@@ -105,7 +112,7 @@ fn table(text: &str, dir: &Path) -> Factorial {
         .map(|(levels, _)| {
             (
                 levels.join(","),
-                planted.get(levels).map_or_else(Vec::new, |lines| runs(lines, &conditions, file.repeats.1)),
+                planted.get(levels).map_or_else(Vec::new, |lines| runs(lines, machine, &conditions, file.repeats.1)),
             )
         })
         .collect();

@@ -177,7 +177,7 @@ pub enum RuleWanted {
         #[serde(rename = "in_order")]
         order: StudyOrder,
         /// The tables of the result besides that of the cells.
-        #[serde(default, skip_serializing_if = "FactorialTables::is_empty")]
+        #[serde(default, skip_serializing_if = "FactorialTables::is_default")]
         tables: FactorialTables,
     },
 }

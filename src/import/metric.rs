@@ -372,6 +372,17 @@ impl Metric {
         self.kind().map_or("", |kind| kind.unit.label())
     }
 
+    /// Returns what stands above its values where the name has no room: the unit of a rate, or the end of the name.
+    pub(crate) fn heading(&self) -> &str {
+        let Some(kind) = self.kind() else { return &self.name };
+        match kind.unit {
+            MetricUnit::Operations | MetricUnit::Throughput | MetricUnit::KibThroughput => kind.unit.label(),
+            MetricUnit::Transactions => "/s",
+            MetricUnit::Percent => "%CPU",
+            _ => kind.name.strip_prefix(LATENCY).unwrap_or(kind.name),
+        }
+    }
+
     /// Returns the part of the name that says what it is, without that of a flowop or command.
     pub(crate) fn kind_name(&self) -> &'static str {
         self.kind().map_or("", |kind| kind.name)

@@ -11,6 +11,7 @@ mod input;
 mod metric;
 mod own;
 mod recorded;
+mod run_figures;
 mod samples;
 
 pub(crate) use columns::{MAX_SIDES, TestFigures, letters, load_points, table_rows};
@@ -46,6 +47,8 @@ pub struct Observation {
     pub workload: String,
     /// The title of its arm, for a run of an experiment with several arms. Otherwise empty.
     pub arm: String,
+    /// The name of the machine; empty in results of other programs.
+    pub machine: String,
     /// Figures by metric: `ops` (operations per second), `mib` (MiB/s), `latency.mean`, `latency.p50`, `latency.p99`
     /// (nanoseconds). The same figures of a flowop have the prefix `NAME.`.
     pub figures: BTreeMap<String, f64>,

@@ -3,16 +3,15 @@
 //! The runs are read one after another, because a document may have many of them.
 
 use super::metric::{LATENCY, RESPONSE, TRANSACTIONS, of_whole_run};
+use super::run_figures::run_figures;
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
-use crate::analysis::SampleSummary;
 use crate::report::names::{script_name, workload};
 use crate::result::environment::MountInfo;
 use crate::result::hdr::{self, Quantiles};
 use crate::result::snapshot::Dist;
 use crate::result::warnings::{self, Warning};
 use crate::result::{
-    Document, FilesetResult, FlowopResult, Interval, IntervalFlowop, Latency, Percentile, PercentilePlace, Run,
-    RunState, SCHEMA,
+    Document, FilesetResult, FlowopResult, Latency, Percentile, PercentilePlace, Run, RunState, SCHEMA,
 };
 use crate::util::batch_files::BATCH_SCRIPT;
 use crate::util::bounded::{self, Budget, Within};
@@ -151,7 +150,7 @@ pub(crate) fn of_run(document: &Document, run: &Run, source: &str) -> Observatio
     let mut figures = BTreeMap::new();
     let summary = &run.summary;
     add(&mut figures, "", (summary.ops_per_s, summary.mib_per_s), &summary.latency_ns);
-    figures.extend(run_figures(run));
+    figures.extend(run_figures(run).chain(of_whole_run(run)));
     let transactions: Vec<&FlowopResult> = run.flowops.iter().filter(|flowop| flowop.transaction).collect();
     let of_transactions = times(&transactions, |f| Some((f.latency_ns, &f.histogram)));
     add_times(&mut figures, &format!("{TRANSACTIONS}.{LATENCY}"), &of_transactions.latency);
@@ -199,6 +198,7 @@ pub(crate) fn of_run(document: &Document, run: &Run, source: &str) -> Observatio
         script_runs: 0,
         control: None,
         source: source.to_owned(),
+        machine: document.environment.uname.nodename.clone(),
         figures,
         steps: io.iter().map(|f| f.name.clone()).collect::<BTreeSet<String>>().into_iter().collect(),
         syncs: io.iter().filter(|f| f.kind.contains("sync")).map(|f| f.name.clone()).collect(),
@@ -265,45 +265,6 @@ fn percentiles<'a>(histograms: impl Iterator<Item = &'a str>) -> Latency {
     }
     let quantiles = Quantiles::of(&merged);
     Latency::default().with_percentiles(|quantile| quantiles.at(quantile))
-}
-
-/// Returns figures that only the whole run has: its metrics, the requested and the offered rate of open loops, and the
-/// fraction of busy processors.
-fn run_figures(run: &Run) -> impl Iterator<Item = (String, f64)> {
-    let found = [
-        ("requested", run.open_loop.as_ref().and_then(|open| open.requested_per_s)),
-        ("offered", run.open_loop.as_ref().map(|open| open.offered_per_s)),
-        ("cpu_busy", run.summary.cpu_busy),
-        ("warmup", run.warmup.as_ref().map(|warmup| warmup.seconds)),
-        ("processes", Some(run.processes as f64)),
-        ("threads", Some(run.threads as f64)),
-        ("files", Some(run.filesets.iter().map(|set| set.files).sum::<u64>() as f64)),
-        ("files.bytes", Some(run.filesets.iter().map(|set| set.bytes).sum::<u64>() as f64)),
-    ];
-    let found = found.into_iter().chain(variations(run));
-    found.filter_map(|(name, value)| Some((name.to_owned(), value?))).chain(of_whole_run(run))
-}
-
-/// The fewest intervals whose variation says something.
-const MIN_INTERVALS: usize = 3;
-
-/// The coefficients of variation of the rates of the run's intervals, and their length. The last one may be shorter.
-fn variations(run: &Run) -> [(&'static str, Option<f64>); 3] {
-    let length = run.intervals.first().map_or(0.0, |first| first.seconds);
-    let whole: Vec<_> = run.intervals.iter().filter(|of| of.seconds > 0.9 * length).collect();
-    let is_io: Vec<bool> = run.flowops.iter().map(|f| f.class.is_io()).collect();
-    let of = |figure: fn(&IntervalFlowop) -> u64| {
-        let rate = |of: &&Interval| {
-            let io = of.flowops.iter().zip(&is_io).filter(|(_, is_io)| **is_io);
-            io.map(|(flowop, _)| figure(flowop)).sum::<u64>() as f64 / of.seconds
-        };
-        let found = SampleSummary::of(&whole.iter().map(rate).collect::<Vec<_>>())?;
-        let share = found.variance.sqrt() / found.mean;
-        (whole.len() >= MIN_INTERVALS && share.is_finite()).then_some(share)
-    };
-    let ops = of(|flowop| flowop.ops);
-    let mib = of(|flowop| flowop.bytes);
-    [("variation_ops", ops), ("variation_mib", mib), ("variation_seconds", ops.map(|_| length))]
 }
 
 /// Adds the figures of a run or a flowop, under names with the prefix `before`.

@@ -1,7 +1,8 @@
 //! The tables of a sheet in LaTeX, with the rules of the package `booktabs`. Sentences become comments, so that a paper
 //! can `\input` the file. Pictures and sources are left out.
 
-use super::{Media, Sheet, SheetBlock, SheetTable};
+use super::table::groups;
+use super::{Media, Sheet, SheetBlock, SheetColumn, SheetTable};
 use wml_text::printable;
 use wml_text::table::Align;
 
@@ -36,9 +37,29 @@ pub fn table(table: &SheetTable) -> Option<String> {
     let (columns, rows) = table.cells(Media::MARKDOWN)?;
     let align = |align: Align| if align == Align::Right { 'r' } else { 'l' };
     let aligned: String = columns.iter().map(|column| align(column.align)).collect();
-    let headings = row(columns.iter().map(|column| column.heading.as_str()));
+    let headings = group_row(&columns) + &row(columns.iter().map(|column| column.heading.as_str()));
     let rows: String = rows.iter().map(|cells| row(cells.iter().map(String::as_str))).collect();
     Some(float(&table.caption, &aligned, &format!("{headings}\\midrule\n{rows}"), &table.below))
+}
+
+/// The row of the headings that columns share, with a rule below each; none if no columns do.
+fn group_row(columns: &[&SheetColumn]) -> String {
+    let groups = groups(columns.iter().copied());
+    if groups.iter().all(|(heading, _)| heading.is_empty()) {
+        return String::new();
+    }
+    let (mut cells, mut rules, mut at) = (Vec::new(), String::new(), 0);
+    for (heading, columns) in groups {
+        let (from, to) = (at + 1, at + columns);
+        if heading.is_empty() {
+            cells.push(String::new());
+        } else {
+            cells.push(format!("\\multicolumn{{{columns}}}{{c}}{{{}}}", escaped(heading)));
+            rules += &format!("\\cmidrule(lr){{{from}-{to}}}\n");
+        }
+        at = to;
+    }
+    cells.join(" & ") + " \\\\\n" + &rules
 }
 
 fn float(caption: &str, columns: &str, rows: &str, below: &[String]) -> String {

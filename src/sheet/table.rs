@@ -30,6 +30,9 @@ impl Media {
 #[derive(Clone, Debug, Serialize)]
 pub struct SheetColumn {
     pub heading: String,
+    /// The heading above that of columns side by side; may be empty.
+    #[serde(skip)]
+    pub(super) group: String,
     #[serde(skip)]
     pub(super) align: Align,
     #[serde(skip)]
@@ -52,7 +55,7 @@ impl SheetColumn {
 
     /// A column with this alignment.
     pub fn aligned(heading: &str, align: Align) -> Self {
-        Self { heading: heading.to_owned(), align, media: Media::ALL, most: None }
+        Self { heading: heading.to_owned(), group: String::new(), align, media: Media::ALL, most: None }
     }
 
     /// Shows the column there only.
@@ -61,11 +64,35 @@ impl SheetColumn {
         Self { media, ..self }
     }
 
+    /// Puts it below a heading that it shares with columns beside it.
+    #[must_use]
+    pub fn below(self, group: &str) -> Self {
+        Self { group: group.to_owned(), ..self }
+    }
+
+    /// The heading with that above it.
+    pub(super) fn full_heading(&self) -> String {
+        if self.group.is_empty() { self.heading.clone() } else { format!("{} {}", self.group, self.heading) }
+    }
+
     /// Shortens the cells in text and Markdown.
     #[must_use]
     pub fn at_most(self, characters: usize) -> Self {
         Self { most: Some(characters), ..self }
     }
+}
+
+/// The headings that columns side by side share, each with the number of its columns. Columns without one are groups of
+/// their own.
+pub(super) fn groups<'a>(columns: impl Iterator<Item = &'a SheetColumn>) -> Vec<(&'a str, usize)> {
+    let mut found: Vec<(&str, usize)> = Vec::new();
+    for heading in columns.map(|column| column.group.as_str()) {
+        match found.last_mut() {
+            Some((last, columns)) if !heading.is_empty() && *last == heading => *columns += 1,
+            _ => found.push((heading, 1)),
+        }
+    }
+    found
 }
 
 /// A table. In HTML the first cell of a row is its heading.
@@ -77,6 +104,8 @@ pub struct SheetTable {
     #[serde(skip)]
     pub title: String,
     pub columns: Vec<SheetColumn>,
+    /// The headings that columns of a page share, each with the number of its columns.
+    pub groups: Vec<(String, usize)>,
     /// The cells of each row, one for each column.
     pub rows: Vec<Vec<String>>,
     /// The lines below the table.
@@ -114,6 +143,7 @@ impl SheetTable {
             title: String::new(),
             is_text: columns.iter().all(|column| column.align == Align::Left),
             columns,
+            groups: Vec::new(),
             rows: Vec::new(),
             below: Vec::new(),
             media: Media::ALL,
@@ -196,19 +226,41 @@ impl SheetTable {
         Some((shown.iter().map(|n| &self.columns[*n]).collect(), rows))
     }
 
-    /// The table for text or Markdown; `None` if it is not shown there.
+    /// True if columns share a heading.
+    pub(super) fn has_groups(&self) -> bool {
+        self.columns.iter().any(|column| !column.group.is_empty())
+    }
+
+    /// The table for text, with the headings that columns share above theirs; `None` if it is not shown there.
+    pub(super) fn grouped_lines(&self) -> Option<Table> {
+        let (columns, rows) = self.cells(Media::TEXT)?;
+        let mut table = Table::new(columns.iter().map(|column| (column.heading.as_str(), column.align)));
+        table.group(columns.iter().map(|column| column.group.as_str()));
+        rows.into_iter().for_each(|row| _ = table.row(row));
+        Some(table)
+    }
+
+    /// The table for text or Markdown, with one line of headings; `None` if it is not shown there.
     pub(super) fn lines(&self, media: Media) -> Option<Table> {
         let (columns, rows) = self.cells(media)?;
-        let mut table = Table::new(columns.iter().map(|column| (column.heading.as_str(), column.align)));
+        let headings: Vec<String> = columns.iter().map(|column| column.full_heading()).collect();
+        let mut table =
+            Table::new(headings.iter().zip(&columns).map(|(heading, column)| (heading.as_str(), column.align)));
         rows.into_iter().for_each(|row| _ = table.row(row));
         Some(table)
     }
 
     /// True if text has room for its columns. The last one may be wider than its heading.
     pub fn fits(&self) -> bool {
-        let Some(found) = self.lines(Media::TEXT) else { return true };
+        let Some(found) = self.grouped_lines() else { return true };
         let text = if self.is_compact { found.render_compact(WIDTH) } else { found.render() };
-        text.lines().next().is_none_or(|headings| headings.chars().count() <= WIDTH)
+        !self.is_wide(&text)
+    }
+
+    /// True if the headings of this text are wider than a terminal: they are as wide as the columns of figures.
+    pub(super) fn is_wide(&self, text: &str) -> bool {
+        let headings = 1 + usize::from(self.has_groups());
+        text.lines().take(headings).any(|line| line.chars().count() > WIDTH)
     }
 
     /// The table with the columns of a page, and the lines below it.
@@ -220,6 +272,10 @@ impl SheetTable {
         let keep = |row: &Vec<String>| shown.iter().filter_map(|n| row.get(*n).cloned()).collect();
         self.rows = self.rows.iter().map(keep).collect();
         self.columns = shown.iter().map(|n| self.columns[*n].clone()).collect();
+        if self.has_groups() {
+            let chunks = groups(self.columns.iter());
+            self.groups = chunks.into_iter().map(|(heading, columns)| (heading.to_owned(), columns)).collect();
+        }
         let below = std::mem::take(&mut self.below);
         std::iter::once(SheetBlock::Table(self))
             .chain(below.into_iter().map(|text| SheetBlock::Text { text }))

@@ -42,6 +42,27 @@ fn text_has_the_result_last_and_fits_its_columns() {
     assert_eq!(text::write(&sheet()), expected);
 }
 
+#[test]
+fn columns_share_a_heading_in_each_format() {
+    let numbers = |heading: &str| SheetColumn::numbers(heading).below("read & write");
+    let mut table = SheetTable::of("Table", [SheetColumn::words("name"), numbers("K/s"), numbers("CPU")]);
+    table.row(["a", "1,000,000,000", "7"].map(str::to_owned));
+    assert_eq!(
+        text::table(&table).unwrap(),
+        "      ── read & write ──\nname            K/s  CPU\na     1,000,000,000    7\n"
+    );
+    let shown = latex::table(&table).unwrap();
+    assert!(
+        shown.contains(" & \\multicolumn{2}{c}{read \\& write} \\\\\n\\cmidrule(lr){2-3}\nname & K/s & CPU"),
+        "{shown}"
+    );
+    let blocks = Sheet { blocks: vec![SheetBlock::Table(table)], ..Sheet::default() }.into_page();
+    let shown = page(blocks);
+    let group =
+        "<tr><td></td><th scope=\"colgroup\" colspan=\"2\">read &amp; write</th></tr><tr><th scope=\"col\">name";
+    assert!(shown.contains(group), "{shown}");
+}
+
 /// Headings are broken first; of too many columns each is a line.
 #[test]
 fn a_table_of_any_columns_fits_into_the_terminal() {

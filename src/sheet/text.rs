@@ -57,16 +57,14 @@ fn facts(pairs: &[(String, String)], is_wrapped: bool) -> String {
 /// A table as text, with the lines above and below it.
 pub fn table(table: &SheetTable) -> Option<String> {
     let render = |of: &SheetTable| {
-        let found = of.lines(Media::TEXT)?;
+        let found = of.grouped_lines()?;
         Some(if of.is_compact { found.render_compact(WIDTH) } else { found.render() })
     };
-    // The headings are as wide as the columns of figures.
-    let is_wide = |text: &str| text.lines().next().is_some_and(|headings| headings.chars().count() > WIDTH);
     let (mut shown, mut text) = (table, render(table)?);
-    if let Some(narrow) = table.narrow.as_ref().filter(|_| is_wide(&text)) {
+    if let Some(narrow) = table.narrow.as_ref().filter(|_| table.is_wide(&text)) {
         (shown, text) = (narrow, render(narrow)?);
     }
-    if is_wide(&text) {
+    if shown.is_wide(&text) {
         let fitted = shown.lines(Media::TEXT)?.render_fitted(Some(WIDTH));
         let has_room = fitted.lines().all(|line| line.chars().count() <= WIDTH);
         text = if has_room { fitted } else { unfolded(shown)?.render_fitted(Some(WIDTH)) };
@@ -86,7 +84,7 @@ fn unfolded(table: &SheetTable) -> Option<Table> {
         for (column, cell) in columns.iter().zip(row.clone()).skip(keys).filter(|(_, cell)| !cell.is_empty()) {
             // They are in the first of the lines.
             let first = row.iter_mut().take(keys).map(std::mem::take);
-            found.row(first.chain([column.heading.clone(), cell]));
+            found.row(first.chain([column.full_heading(), cell]));
         }
     }
     Some(found)

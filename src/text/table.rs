@@ -17,6 +17,8 @@ pub enum Align {
 #[derive(Clone, Debug)]
 pub struct Table {
     columns: Vec<(String, Align)>,
+    /// The columns, from and to before, below a heading that they share.
+    groups: Vec<(usize, usize, String)>,
     rows: Vec<Row>,
 }
 
@@ -32,8 +34,25 @@ impl Table {
     pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Align)>) -> Self {
         Self {
             columns: columns.into_iter().map(|(name, align)| (cell_text(name.to_owned()), align)).collect(),
+            groups: Vec::new(),
             rows: Vec::new(),
         }
+    }
+
+    /// Puts a heading above those of columns side by side that have the same one here. The heading of a column may be
+    /// empty.
+    pub fn group<'a>(&mut self, headings: impl IntoIterator<Item = &'a str>) -> &mut Self {
+        self.groups.clear();
+        let mut before = "";
+        for (n, heading) in headings.into_iter().take(self.columns.len()).enumerate() {
+            match self.groups.last_mut() {
+                Some((_, end, _)) if !heading.is_empty() && heading == before => *end = n + 1,
+                _ if heading.is_empty() => {}
+                _ => self.groups.push((n, n + 1, cell_text(heading.to_owned()))),
+            }
+            before = heading;
+        }
+        self
     }
 
     /// Adds a row. Control characters are escaped, so that a cell cannot start a new line. Missing cells are empty;
@@ -147,7 +166,13 @@ impl Table {
 
     /// Returns the width of each column.
     fn widths(&self) -> Vec<usize> {
-        self.columns.iter().enumerate().map(|(i, (name, _))| self.cells_width(i).max(width(name))).collect()
+        let mut widths: Vec<usize> =
+            self.columns.iter().enumerate().map(|(i, (name, _))| self.cells_width(i).max(width(name))).collect();
+        for (start, end, heading) in &self.groups {
+            let missing = width(heading).saturating_sub(total(&widths[*start..*end], " "));
+            widths[*start] += missing;
+        }
+        widths
     }
 
     /// Returns the width of the widest cell of a column.
@@ -161,7 +186,7 @@ impl Table {
 
     /// Returns all lines, with a gap between the columns.
     fn lines(&self, widths: &[usize], gap: &str) -> String {
-        let mut out = String::new();
+        let mut out = self.group_line(widths, gap);
         let headings: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
         self.line(&mut out, &headings, widths, gap);
         for row in &self.rows {
@@ -174,6 +199,23 @@ impl Table {
             }
         }
         out
+    }
+
+    /// The line with the headings of groups, each in the middle of a rule over its columns; empty if there are none.
+    fn group_line(&self, widths: &[usize], gap: &str) -> String {
+        let mut line = String::new();
+        for (start, end, heading) in &self.groups {
+            let begin = total(&widths[..*start], gap) + if *start > 0 { gap.len() } else { 0 };
+            let room = total(&widths[*start..*end], gap);
+            let shown = if width(heading) + 4 <= room { format!(" {heading} ") } else { heading.clone() };
+            let fill = if shown == *heading { " " } else { "─" };
+            let left = (room - width(&shown)) / 2;
+            line += &" ".repeat(begin - width(&line));
+            line += &fill.repeat(left);
+            line += &shown;
+            line += &fill.repeat(room - left - width(&shown));
+        }
+        if line.is_empty() { line } else { line.trim_end().to_owned() + "\n" }
     }
 
     /// Returns the table as Markdown, without its rules; every line ends with a newline.
@@ -289,6 +331,29 @@ mod tests {
         let shown = table.render_wrapped(32);
         let below = ["    flushes a file", "define fileset name=NAME", "    defines a file set"];
         assert_eq!(shown.lines().collect::<Vec<_>>()[4..], below, "{shown}");
+    }
+
+    #[test]
+    fn columns_side_by_side_share_a_heading() {
+        let mut table = Table::new([
+            ("name", Align::Left),
+            ("K/s", Align::Right),
+            ("%CPU", Align::Right),
+            ("a", Align::Right),
+            ("n", Align::Right),
+        ]);
+        table.group(["", "read block", "read block", "a long heading", ""]);
+        table.row(["ext4", "1,048,576", "12", "7", "1"]);
+        let expect = "      ─ read block ──  a long heading\n\
+                      name        K/s  %CPU               a  n\n\
+                      ext4  1,048,576    12               7  1\n";
+        assert_eq!(table.render(), expect);
+        table.group(["", "one", "one", "one", "two"]);
+        assert!(
+            table.render_compact(20).starts_with("     ───── one ────── two\nname "),
+            "{}",
+            table.render_compact(20)
+        );
     }
 
     #[test]
