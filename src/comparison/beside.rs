@@ -1,16 +1,43 @@
 //! Published figures beside those of an experiment: a table whose lines are those of the published one.
 //!
 //! To add figures: `published/NAME.csv`. The first line is a comment that names the source, the second has the headings. A
-//! column with the name of a factor has its levels, `metric` the metric of each line; the others are printed as they are.
+//! column with the name of a factor has its levels, `metric` the metric of each line, and `unit` the unit of its figures, by
+//! default that of the metric; the others are printed as they are.
 
-use super::numbers::{dash, factor, figure};
+use super::numbers::{dash, factor, figure, measured_signed};
+use super::units::FigureUnit;
 use super::{CellMetric, FactorLevels, Factorial, FactorialCell};
-use crate::import;
+use crate::import::{self, Metric};
 use crate::sheet::{SheetColumn, SheetTable};
 use indexmap::IndexSet;
 
 /// The heading of the metrics of lines.
 const METRIC: &str = "metric";
+
+/// The heading of their units.
+const UNIT: &str = "unit";
+
+/// True if two metrics are throughputs of the same operations, in MiB and in KiB.
+fn are_throughputs(a: &str, b: &str) -> bool {
+    let of = |name: &str| {
+        let (of, unit) = name.rsplit_once('.').unwrap_or(("", name));
+        ["mib", "kib"].contains(&unit).then(|| of.to_owned())
+    };
+    of(a).is_some_and(|of_a| Some(of_a) == of(b))
+}
+
+/// True for a metric whose figures have a unit of time in reports.
+fn is_time(metric: &str) -> bool {
+    metric.parse::<Metric>().is_ok_and(|metric| metric.nanoseconds().is_some())
+}
+
+/// How our figure of a line relates to a published one.
+enum Conversion {
+    /// Ours is multiplied by it.
+    By(f64),
+    /// There is none, for this reason.
+    None(String),
+}
 
 /// Name and text of all shipped figures, by name.
 pub static PUBLISHED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/published.rs"));
@@ -50,7 +77,9 @@ impl Published {
         let position = |name: &String| result.factors.iter().position(|factor| factor.name == *name);
         let keys: Vec<Option<usize>> = self.headings.iter().map(position).collect();
         keys.iter().flatten().next()?;
-        let metric_at = (0..self.headings.len()).find(|n| keys[*n].is_none() && self.headings[*n] == METRIC);
+        let at = |heading: &str| (0..self.headings.len()).find(|n| keys[*n].is_none() && self.headings[*n] == heading);
+        let metric_at = at(METRIC);
+        let unit_at = at(UNIT).filter(|_| metric_at.is_some());
         let others: Vec<usize> = (0..result.factors.len()).filter(|n| !keys.contains(&Some(*n))).collect();
         let of_others = |cell: &FactorialCell| others.iter().map(|n| cell.levels[*n].clone()).collect::<Vec<_>>();
         let groups: IndexSet<Vec<String>> = result.cells.iter().map(of_others).collect();
@@ -65,7 +94,10 @@ impl Published {
             };
             let found = &result.cells.iter().find(is_at)?.metrics;
             match metric_at {
-                Some(at) => found.iter().find(|metric| metric.metric == row[at]),
+                Some(at) => found
+                    .iter()
+                    .find(|metric| metric.metric == row[at])
+                    .or_else(|| found.iter().find(|metric| are_throughputs(&metric.metric, &row[at]))),
                 None => found.get(*n),
             }
         };
@@ -75,7 +107,7 @@ impl Published {
             if words.is_empty() { "ours".to_owned() } else { words.join(" ") }
         };
         let own: Vec<String> = columns.iter().map(heading).collect();
-        let is_key = |n: &usize| keys[*n].is_some() || metric_at == Some(*n);
+        let is_key = |n: &usize| keys[*n].is_some() || [metric_at, unit_at].contains(&Some(*n));
         let (key_at, theirs): (Vec<usize>, Vec<usize>) = (0..self.headings.len()).partition(is_key);
         // Machines of different years compare by their ratios.
         let pairs = match (own.len(), theirs.len()) {
@@ -87,28 +119,77 @@ impl Published {
         let names: Vec<&String> = own.iter().chain(theirs.iter().map(|n| &self.headings[*n])).collect();
         let ratios = pairs.iter().map(|[a, b]| format!("{} / {}", names[*a], names[*b]));
         let numbers: Vec<String> = names.iter().map(|name| (*name).clone()).chain(ratios).collect();
-        let line = |row: &Vec<String>| {
+        // A figure with the metric of each line is shown in its unit.
+        let conversion = |row: &[String], of: &CellMetric| {
+            let Some(metric) = metric_at.map(|at| &row[at]) else { return Conversion::By(1.0) };
+            let named = unit_at.map(|at| row[at].as_str()).filter(|text| !text.is_empty());
+            let (ours, theirs) = (
+                FigureUnit::of_metric(&of.metric),
+                named.map_or_else(|| FigureUnit::of_metric(metric), FigureUnit::of),
+            );
+            match (named, ours, theirs) {
+                (_, Some(ours), Some(theirs)) => ours.in_unit(theirs).map_or_else(
+                    || {
+                        let [ours, theirs] = [ours, theirs].map(FigureUnit::measures);
+                        Conversion::None(format!(
+                            "no ratio: `{}` is {ours}, the published figure is {theirs}",
+                            of.metric
+                        ))
+                    },
+                    Conversion::By,
+                ),
+                (Some(text), _, None) => Conversion::None(format!("no ratio: the unit `{text}` is not known")),
+                _ => Conversion::By(1.0),
+            }
+        };
+        let mut below: Vec<String> = Vec::new();
+        let mut line = |row: &Vec<String>| {
             let keys = key_at.iter().map(|n| row[*n].clone());
             let own: Vec<Option<&CellMetric>> = columns.iter().map(|column| ours(row, column)).collect();
-            let values = own.iter().map(|of| Some(of.as_ref()?.estimate?.value));
-            let values: Vec<Option<f64>> = values.chain(theirs.iter().map(|n| row[*n].parse().ok())).collect();
-            let shown = |of: Option<&CellMetric>| {
-                of.and_then(|of| Some(figure(&of.metric, of.estimate?.value))).unwrap_or_else(dash)
+            let conversions: Vec<Option<Conversion>> = own.iter().map(|of| Some(conversion(row, (*of)?))).collect();
+            for conversion in conversions.iter().flatten() {
+                if let Conversion::None(why) = conversion
+                    && !below.contains(why)
+                {
+                    below.push(why.clone());
+                }
+            }
+            let by = |n: usize| match conversions.get(n) {
+                Some(Some(Conversion::By(factor))) => Some(*factor),
+                _ => None,
             };
-            let ratio = |[a, b]: &[usize; 2]| values[*a].zip(values[*b]).map_or_else(dash, |(a, b)| factor(a / b));
+            let measured =
+                own.iter().enumerate().map(|(n, of)| Some(of.as_ref()?.estimate?.value * by(n).unwrap_or(1.0)));
+            let values: Vec<Option<f64>> = measured.chain(theirs.iter().map(|n| row[*n].parse().ok())).collect();
+            let shown = |(n, of): (usize, Option<&CellMetric>)| {
+                // Times have their unit.
+                let text = of.and_then(|of| match is_time(&of.metric) {
+                    true => Some(figure(&of.metric, of.estimate?.value)),
+                    false => Some(measured_signed(values[n].filter(|value| value.is_finite())?)),
+                });
+                text.unwrap_or_else(dash)
+            };
+            let ratio = |[a, b]: &[usize; 2]| {
+                let is_known = *b < own.len() || *a >= own.len() || by(*a).is_some();
+                let pair = values[*a].zip(values[*b]).filter(|_| is_known);
+                pair.map_or_else(dash, |(a, b)| factor(a / b))
+            };
             let published = theirs.iter().map(|n| row[*n].clone());
-            keys.chain(own.iter().copied().map(shown)).chain(published).chain(pairs.iter().map(ratio)).collect()
+            let own_cells = own.iter().copied().enumerate().map(shown);
+            keys.chain(own_cells).chain(published).chain(pairs.iter().map(ratio)).collect::<Vec<String>>()
         };
+        let rows: Vec<Vec<String>> = self.rows.iter().map(&mut line).collect();
         let title = format!("beside {}", self.title);
         let is_full = |(factor, full): (&FactorLevels, &Vec<String>)| factor.levels == *full;
         let is_scaled = !result.factors.iter().zip(&result.full_names).all(is_full);
-        let below =
-            is_scaled.then(|| "lines have the names of the full size; ours were made at a smaller one".to_owned());
+        below.extend(
+            is_scaled.then(|| "lines have the names of the full size; ours were made at a smaller one".to_owned()),
+        );
         let key_columns = key_at.iter().map(|n| SheetColumn::words(&self.headings[*n]));
         Some(SheetTable {
             title: title.clone(),
-            rows: self.rows.iter().map(line).collect(),
-            below: below.into_iter().collect(),
+            rows,
+            below,
             is_compact: true,
             ..SheetTable::of(&title, key_columns.chain(numbers.iter().map(|name| SheetColumn::numbers(name))))
         })
@@ -181,6 +262,60 @@ mod tests {
                 "3 mib - - 1 1 - 1.00"
             ],
             "{table}"
+        );
+    }
+
+    /// A line has the unit of its published figure, also if it is another one than that of our metric.
+    #[test]
+    fn figures_are_compared_in_one_unit() {
+        let levels = ["1", "2", "3", "4", "5", "6"].map(str::to_owned).to_vec();
+        let factors = [FactorLevels { name: "test".to_owned(), levels }];
+        let figures = [("mib", 2.0), ("r.latency.mean", 5e6), ("transactions", 3.0), ("read.mib", 0.5)];
+        let figures = figures.map(|(name, value)| (name.to_owned(), value));
+        let cell = (String::new(), vec![Observation { figures: figures.into(), ..Observation::default() }]);
+        let metrics = ["mib", "r.latency.mean", "transactions", "read.mib"].map(|name| name.parse().unwrap());
+        let design = FactorialDesign {
+            name: "x",
+            factors: &factors,
+            metrics: &metrics,
+            own: &[],
+            target: None,
+            stop: PrecisionRule::Corrected,
+            planned_runs: None,
+            in_order: false,
+            in_blocks: true,
+            tables: &FactorialTables::default(),
+        };
+        let result = design.result(RepeatState::Complete, &vec![cell; 6]);
+        let lines = |text: &str| -> Vec<String> {
+            let table = crate::sheet::text::table(&Published::read(text).unwrap().table(&result).unwrap()).unwrap();
+            table.lines().skip(2).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+        };
+        let text = "# a report\ntest,metric,unit,UFS\n1,mib,K/s,1024\n2,r.latency.mean,ms,10\n\
+            3,transactions,per minute,90\n4,mib,,4\n5,mib,ms,1\n6,mib,Mb/s,1\n";
+        assert_eq!(
+            lines(text),
+            [
+                "test metric unit ours UFS ours / UFS",
+                "1 mib K/s 2,048 1024 2.00",
+                "2 r.latency.mean ms 5.00 ms 10 0.50",
+                "3 transactions per minute 180.0 90 2.00",
+                "4 mib 2.00 4 0.50",
+                "5 mib ms 2.00 1 -",
+                "6 mib Mb/s 2.00 1 -",
+                "no ratio: `mib` is bytes per second, the published figure is a time",
+                "no ratio: the unit `Mb/s` is not known",
+            ]
+        );
+        let text = "test,metric,UFS\n1,kib,4096\n2,read.kib,256\n3,kib,-\n";
+        assert_eq!(
+            lines(text),
+            [
+                "test metric ours UFS ours / UFS",
+                "1 kib 2,048 4096 0.50",
+                "2 read.kib 512.0 256 2.00",
+                "3 kib 2,048 - -",
+            ]
         );
     }
 }

@@ -44,6 +44,7 @@ mod suite;
 mod sweep;
 mod sweep_sheet;
 mod tested;
+mod units;
 mod unlike;
 mod variation;
 mod verdict_notes;

@@ -1,0 +1,137 @@
+//! The units of published figures: what they measure, and how many of one another has.
+
+use crate::import::Metric;
+
+/// What a unit measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MeasuredKind {
+    Bytes,
+    BytesPerSecond,
+    PerSecond,
+    Seconds,
+    Joules,
+    Percent,
+}
+
+/// A unit: what it measures, and how many of the unit of that name it has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct FigureUnit {
+    quantity: MeasuredKind,
+    size: f64,
+}
+
+/// The number of bytes in a unit. A `K` of programs that print K/s is 1024 bytes, as in the sizes of scripts.
+fn bytes(text: &str) -> Option<f64> {
+    Some(match text {
+        "B" => 1.0,
+        "kB" | "KB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "TB" => 1e12,
+        "K" | "KiB" => 1024.0,
+        "M" | "MiB" => 1024.0 * 1024.0,
+        "G" | "GiB" => 1024.0 * 1024.0 * 1024.0,
+        "TiB" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    })
+}
+
+fn seconds(text: &str) -> Option<f64> {
+    Some(match text {
+        "ns" => 1e-9,
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "s" | "sec" => 1.0,
+        "min" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    })
+}
+
+impl FigureUnit {
+    /// The unit with this name: `MB/s`, `ops/s`, `per minute`, `ms`. Whatever is counted may stand before `/s`, but not a
+    /// unit that may be one of bits.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let (what, time) = match (text.split_once('/'), text.split_once("per ")) {
+            (Some((what, time)), _) => (what.trim(), time.trim()),
+            (None, Some((what, "second"))) => (what.trim(), "s"),
+            (None, Some((what, "minute"))) => (what.trim(), "min"),
+            (None, _) => {
+                let of = |quantity| move |size| Self { quantity, size };
+                let others = match text {
+                    "J" => Some(Self { quantity: MeasuredKind::Joules, size: 1.0 }),
+                    "%" => Some(Self { quantity: MeasuredKind::Percent, size: 1.0 }),
+                    _ => None,
+                };
+                let found =
+                    bytes(text).map(of(MeasuredKind::Bytes)).or_else(|| seconds(text).map(of(MeasuredKind::Seconds)));
+                return found.or(others);
+            }
+        };
+        let per = 1.0 / seconds(time)?;
+        let is_of_bits = what.ends_with('b') && what.len() <= 2 || what.ends_with("bit");
+        match bytes(what) {
+            Some(bytes) => Some(Self { quantity: MeasuredKind::BytesPerSecond, size: bytes * per }),
+            None if is_of_bits => None,
+            None => Some(Self { quantity: MeasuredKind::PerSecond, size: per }),
+        }
+    }
+
+    /// The unit of a metric; `None` if only the user knows it.
+    pub(super) fn of_metric(metric: &str) -> Option<Self> {
+        let metric: Metric = metric.parse().ok()?;
+        match metric.nanoseconds() {
+            Some(nanoseconds) => Some(Self { quantity: MeasuredKind::Seconds, size: nanoseconds * 1e-9 }),
+            None => Self::of(metric.unit()),
+        }
+    }
+
+    /// How many of the other unit are in this one; `None` if they measure something else.
+    pub(super) fn in_unit(self, other: Self) -> Option<f64> {
+        (self.quantity == other.quantity).then(|| self.size / other.size)
+    }
+
+    /// What it measures, in a word.
+    pub(super) fn measures(self) -> &'static str {
+        match self.quantity {
+            MeasuredKind::Bytes => "bytes",
+            MeasuredKind::BytesPerSecond => "bytes per second",
+            MeasuredKind::PerSecond => "a number per second",
+            MeasuredKind::Seconds => "a time",
+            MeasuredKind::Joules => "an energy",
+            MeasuredKind::Percent => "a share",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::FigureUnit;
+
+    #[test]
+    fn units_of_one_kind_are_converted() {
+        let of = |text: &str| FigureUnit::of(text).unwrap();
+        for (from, to, factor) in [
+            ("MiB/s", "KiB/s", 1024.0),
+            ("MiB/s", "K/sec", 1024.0),
+            ("MiB/s", "KB/s", 1048.576),
+            ("MiB/s", "MB/s", 1.048_576),
+            ("per second", "per minute", 60.0),
+            ("ops/s", "txns/min", 60.0),
+            ("ops/s", "/s", 1.0),
+            ("s", "ms", 1000.0),
+            ("MiB", "GB", 0.001_048_576),
+        ] {
+            let found = of(from).in_unit(of(to)).unwrap();
+            assert!((found / factor - 1.0).abs() < 1e-12, "{from} in {to}: {found}");
+        }
+        let time = FigureUnit::of_metric("r.latency.p99").unwrap();
+        assert!((time.in_unit(of("ms")).unwrap() / 1e-6 - 1.0).abs() < 1e-12);
+        assert_eq!(of("MiB/s").in_unit(of("MiB")), None);
+        assert_eq!(of("ops/s").in_unit(of("ms")), None);
+        // A small `b` may be a bit.
+        assert_eq!(["Mb/s", "Mbit/s", "x", "", "ops/x"].map(FigureUnit::of), [None; 5]);
+    }
+}
