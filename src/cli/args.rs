@@ -15,7 +15,7 @@ use super::experiment_args::{
 };
 use super::option_values::{LiveOutput, live_output};
 use super::program_help::program_help;
-use super::recording_args::{RecordArgs, TraceCommand};
+use super::recording_args::{FidelityArgs, RecordArgs, TraceCommand};
 use super::run_options::{ALL, OUTPUT, PLAN, RARE, RunSettings, WorkloadWords};
 use super::screen::stdout_width;
 use super::shell_text::set_option;
@@ -280,8 +280,8 @@ pub(super) enum CliCommand {
         #[command(subcommand)]
         what: TraceCommand,
     },
-    /// Write a script that does what a recorded program did, to standard output
-    #[command(after_help = "Record the script too, and compare both traces, to see how far it is from the program.")]
+    /// Write a script that does what a recorded program did
+    #[command(after_help = "`wmlrun fidelity` says how far the script is from the program.")]
     Learn {
         /// The trace of `wmlrun record` or `wmlrun trace import`
         #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
@@ -290,8 +290,15 @@ pub(super) enum CliCommand {
         #[arg(long)]
         incomplete: bool,
     },
-    /// Age a file system: create, update and remove files in DIR/aged until it is as full as requested, and report how
-    /// fragmented files and free space are
+    /// Run a script and its program in turn, and say how far apart they are
+    #[command(
+        override_usage = "wmlrun fidelity <SCRIPT> --dir <DIR> [OPTIONS] -- <COMMAND>...",
+        after_help = "Pairs are run until each row is inside or outside of its limit. Exit status: 0 if all rows are inside, 10 if \
+            one is outside, 11 if one is unclear."
+    )]
+    Fidelity(FidelityArgs),
+    /// Age a file system: make, change and remove files in DIR/aged until it is as full as requested, and report how
+    /// fragmented it is
     #[command(after_help = "The same command continues an interrupted aging, and only reports if it is complete.")]
     Age(AgeArgs),
     /// Remove the file sets that wmlrun created in directories; or the logs of results folders
@@ -369,7 +376,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Run", &["run", "repl", "init", "check", "fmt", "plan", "list", "show"]),
     ("Answer", &["repeat", "ab", "sweep", "experiment", "compare"]),
     ("Results", &["report"]),
-    ("Programs", &["record", "trace", "learn"]),
+    ("Programs", &["record", "trace", "learn", "fidelity"]),
     ("File sets", &["age", "clean"]),
     ("Filebench", &["batch"]),
     ("wmlrun", &["doctor", "explain", "setup"]),

@@ -38,6 +38,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("trace import", &["wmlrun trace import strace strace.txt --under /srv/db -o db.wtrace"]),
     ("trace show", &["wmlrun trace show trace.wtrace", "wmlrun trace show trace.wtrace --calls"]),
     ("learn", &["wmlrun learn trace.wtrace > app.wml", "wmlrun learn trace.wtrace --incomplete"]),
+    ("fidelity", &["wmlrun fidelity app.wml --dir db --before './restore db' -- ./load db/app.db",
+        "wmlrun fidelity app.wml --dir db --write --pairs 10 -- ./load db/app.db"]),
     ("age", &["wmlrun age /mnt/test --to 47%", "wmlrun age /mnt/test --to 20g --rounds 40 --seed 7 --json aging.json"]),
     ("list", &["wmlrun list", "wmlrun list flowops", "wmlrun list codes"]),
     ("show", &["wmlrun show varmail > mail.wml"]),

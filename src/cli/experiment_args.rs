@@ -69,14 +69,12 @@ pub(super) struct ExperimentArgs {
     /// Start each run with this command, such as `taskset -c 0`; wmlrun's own command line is appended
     #[arg(long, value_name = "COMMAND", default_value = "", hide_default_value = true, help_heading = EXPERIMENT)]
     pub(super) launch: String,
-    /// Abort the experiment if a command before or after a run takes longer than TIME (seconds, or with a unit as in
-    /// `10m`) [default: 10m; with `--resume`: as before]
+    /// End the experiment if a command before or after a run takes longer than TIME [default: 10m; with `--resume`: as
+    /// before]
     #[arg(add = WithResume, long, value_name = "TIME", value_parser = time, help_heading = EXPERIMENT)]
     pub(super) command_timeout: Option<Duration>,
-    /// Start no runs that would end after TIME (seconds, or with a unit as in `10m`), except for the minimum: two blocks
-    /// of a comparison, three repeated runs, one run of each value of a sweep, one run of each cell of an experiment
-    /// file (a single run if it is in order). The result then covers the runs so far. With `--resume`, TIME is that of
-    /// the further runs [default: no limit; with `--resume`: what is left of the budget]
+    /// Start no run that would end after TIME, such as `10m`, beyond the fewest that an answer takes [default: no limit; with
+    /// `--resume`: what is left of the budget]
     #[arg(add = WithResume, long, value_name = "TIME", value_parser = time, help_heading = EXPERIMENT)]
     pub(super) budget: Option<Duration>,
     /// Make a run again, at most N times, if other programs used the processors or the devices during it. The result of the
@@ -84,7 +82,7 @@ pub(super) struct ExperimentArgs {
     #[arg(add = WithResume, long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=MAX_RETRIES),
         help_heading = EXPERIMENT)]
     pub(super) retry_disturbed: Option<u64>,
-    /// Append a row for each run to FILE when it has ended, a table in CSV that is created if it does not exist
+    /// Append a row for each run to FILE, a table in CSV that is created if it does not exist
     #[arg(add = WithResume, long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) append: Option<PathBuf>,
     /// Write a line for each run when it has ended, to FILE or else to standard output, for dashboards; then the result

@@ -85,7 +85,11 @@ fn work(command: Option<&CliCommand>) -> Option<Work> {
     let Some(command) = command else { return Some(Work::Run) };
     let work = match command {
         CliCommand::Run { .. } => Work::Run,
-        CliCommand::Repl { .. } | CliCommand::Batch { .. } | CliCommand::Age(_) | CliCommand::Record(_) => Work::Runs,
+        CliCommand::Repl { .. }
+        | CliCommand::Batch { .. }
+        | CliCommand::Age(_)
+        | CliCommand::Record(_)
+        | CliCommand::Fidelity(_) => Work::Runs,
         CliCommand::Repeat(args) if args.floor => Work::Experiment("repeat --floor"),
         CliCommand::Repeat(_) => Work::Experiment("repeat"),
         CliCommand::Ab(_) => Work::Experiment("ab"),

@@ -27,6 +27,7 @@ mod experiment_permission;
 mod experiment_scale;
 mod experiments;
 mod failed_command;
+mod fidelity;
 mod floors;
 mod info;
 mod init;
@@ -176,6 +177,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::Record(args) => recording::record(&args),
             CliCommand::Trace { what } => recording::trace(&what),
             CliCommand::Learn { trace, incomplete } => recording::learn(&trace, incomplete),
+            CliCommand::Fidelity(args) => fidelity::fidelity(&args, &find(&args.script)?),
             CliCommand::Age(args) => age::age(&args),
             CliCommand::List { what } => lists::list(what.as_deref()),
             CliCommand::Show { name } => info::show(&name),

@@ -145,7 +145,7 @@ mod tests {
         let mut groups = groups(&all);
         let text = help(&["wmlrun", "-h"]);
         assert_eq!(text.trim_end(), short(&about(&all), &groups).trim_end());
-        for name in ["learn", "fidelity", "replay", "history", "init", "doctor"] {
+        for name in ["learn", "replay", "history", "init", "doctor"] {
             groups[2].1.push((name.to_owned(), "What this command does".to_owned()));
         }
         let text = short(&about(&all), &groups);

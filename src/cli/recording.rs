@@ -51,19 +51,33 @@ pub(super) fn record(args: &RecordArgs) -> Result<u8, Failure> {
     let _kept = signals::Kept::begin();
     if args.check_overhead {
         signals::second_breaks_off(BrokenOff::Command);
-        return recording_overhead::check(args);
+        return recording_overhead::check(&RecordArgs { is_temporary: true, ..args.clone() });
     }
     signals::second_breaks_off(BrokenOff::Recording);
-    let (status, _) = record_once(args)?;
+    let status = record_once(args)?.status;
     Ok(u8::try_from(status).unwrap_or(1))
 }
 
-/// The file of a trace. If the overhead alone is wanted, it has no name, and goes with its descriptor.
+/// What was recorded.
+pub(super) struct Recording {
+    /// The exit status of the command.
+    pub(super) status: i32,
+    /// How long the command ran.
+    pub(super) seconds: f64,
+    /// The beginning of the trace, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub(super) began: u64,
+    /// True if nothing is missing in it.
+    pub(super) is_complete: bool,
+    /// The trace. A temporary one can be read.
+    pub(super) trace: File,
+}
+
+/// The file of a trace. A temporary one has no name, and goes with its descriptor.
 pub(super) fn create(args: &RecordArgs) -> Result<(HeldDir, OsString, File), Failure> {
     let path = output(args);
     let can_not = |error: io::Error| can_not_write(path, &error);
     let (dir, name) = HeldDir::of_entry(path).map_err(can_not)?;
-    let file = match args.check_overhead {
+    let file = match args.is_temporary {
         true => dir.temporary(name.clone()).and_then(|unnamed| unnamed.file().try_clone()),
         false => dir.create_private(&name),
     };
@@ -74,13 +88,13 @@ fn output(args: &RecordArgs) -> &Path {
     args.output.as_deref().unwrap_or(Path::new(DEFAULT_OUTPUT))
 }
 
-/// Records. Returns the exit status of the command, and the seconds that it ran.
-pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
+pub(super) fn record_once(args: &RecordArgs) -> Result<Recording, Failure> {
     let path = output(args);
     let scope = scope(&args.under)?;
     let can_not = |error: io::Error| can_not_write(path, &error);
     let (dir, name, file) = create(args)?;
-    let remove = || drop((!args.check_overhead).then(|| dir.remove_file(&name)));
+    let trace = file.try_clone().map_err(can_not)?;
+    let remove = || drop((!args.is_temporary).then(|| dir.remove_file(&name)));
     let what = match args.process {
         Some(process) => Recorded::Process(process),
         None => Recorded::Command(args.command.clone()),
@@ -114,8 +128,9 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
     };
     let partly_known = RefCell::new(PartlyKnown::default());
     let begin = Instant::now();
+    let began = crate::os::clock::monotonic_ns();
     let mut resolver = TraceResolver::new(
-        crate::os::clock::monotonic_ns(),
+        began,
         scope,
         Box::new(ProcView),
         Box::new(|event, paths| {
@@ -183,17 +198,23 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<(i32, f64), Failure> {
     let broken = broken.into_inner();
     let written = broken.map_or_else(|| writer.into_inner().finish(end), Err);
     let end = written.map_err(|error| {
-        let help = match args.check_overhead {
+        let help = match args.is_temporary {
             true => "give `-o` a path on a disk with space",
             false => "what was written before is a trace that lacks its end",
         };
         Failure::failed(format!("{}: the recording ended: {error}", path.display()), help)
     })?;
-    if !args.check_overhead {
+    if !args.is_temporary {
         let partly_known = partly_known.text(bpf.is_some());
         report(path, args.max_size.is_some(), &end, &recorded, partly_known);
     }
-    Ok((recorded.status.unwrap_or(0), recorded.took.unwrap_or(took).as_secs_f64()))
+    Ok(Recording {
+        status: recorded.status.unwrap_or(0),
+        seconds: recorded.took.unwrap_or(took).as_secs_f64(),
+        began,
+        is_complete: end.is_complete(),
+        trace,
+    })
 }
 
 /// What `ptrace` and strace can't see, with how much of it there is.

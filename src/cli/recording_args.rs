@@ -1,5 +1,6 @@
 //! Command-line options of `record` and `trace`.
 
+use super::completion;
 use crate::measure::time;
 use crate::util::size;
 use clap::{ArgGroup, Args, Subcommand, ValueHint};
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Arguments of `wmlrun record`.
-#[derive(Args)]
+#[derive(Args, Clone, Default)]
 #[command(group(ArgGroup::new("recorded").args(["process", "command"]).required(true)))]
 pub(super) struct RecordArgs {
     /// The trace, which must not exist [default: trace.wtrace]
@@ -33,7 +34,7 @@ pub(super) struct RecordArgs {
     /// Print how much longer the command takes while it is recorded, by five pairs of runs; the traces are removed
     #[arg(long, conflicts_with_all = ["process", "period", "max_size"])]
     pub(super) check_overhead: bool,
-    /// Before each run of `--check-overhead`, execute this command with the shell
+    /// Execute this command with the shell before each run
     #[arg(long, value_name = "COMMAND", requires = "check_overhead")]
     pub(super) before: Option<String>,
     /// Record the process with this number, and all that it starts
@@ -41,6 +42,41 @@ pub(super) struct RecordArgs {
     pub(super) process: Option<i32>,
     /// The command to record, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
+    pub(super) command: Vec<OsString>,
+    /// True if only figures of the trace are wanted: it has no name, and nothing is said of it.
+    #[arg(skip)]
+    pub(super) is_temporary: bool,
+}
+
+/// Arguments of `wmlrun fidelity`.
+#[derive(Args)]
+pub(super) struct FidelityArgs {
+    /// File or name of the script, such as one of `wmlrun learn`
+    #[arg(add = completion::scripts())]
+    pub(super) script: String,
+    /// The directory of the program's files
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) dir: PathBuf,
+    /// Execute this command with the shell before each run
+    #[arg(long, value_name = "COMMAND")]
+    pub(super) before: Option<String>,
+    /// Run at most so many pairs
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(super) pairs: u64,
+    /// Set a variable; overrides every `set` of it in the script. May be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(super) set: Vec<String>,
+    /// Write the table into the script's header
+    #[arg(long)]
+    pub(super) write: bool,
+    /// Record by eBPF (`bpf`), which needs root's rights, or by `ptrace` [default: bpf if it is allowed]
+    #[arg(long, value_name = "WAY", value_parser = ["bpf", "ptrace"])]
+    pub(super) by: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    /// The command that runs the program, with its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
 }
 

@@ -84,28 +84,32 @@ pub(super) fn check(args: &RecordArgs) -> Result<u8, Failure> {
 
 /// The seconds that a run of the command takes, after the command before it.
 fn measure(args: &RecordArgs, is_recorded: bool) -> Result<f64, Failure> {
-    let ended = |what: &str, status: i32| {
-        let help = "the overhead is that of commands that succeed";
-        Err(Failure::failed(format!("the command {what} ended with status {status}"), help))
-    };
     let not_started = |error| can_not_record(args, &error);
-    if let Some(before) = &args.before {
-        let mut shell = Command::new("/bin/sh");
-        shell.arg("-c").arg(before).stdin(Stdio::null()).stdout(io::stderr());
-        match run(shell).map_err(not_started)? {
-            (0, _) => {}
-            (status, _) => return ended("before a run", status),
-        }
-    }
+    execute_before(args.before.as_deref())?;
     let (program, words) = args.command.split_first().ok_or_else(|| not_started(io::ErrorKind::InvalidInput.into()))?;
     let (status, seconds) = if is_recorded {
-        record_once(args)?
+        let recording = record_once(args)?;
+        (recording.status, recording.seconds)
     } else {
         let mut command = Command::new(program);
         command.args(words);
         run(command).map_err(not_started)?
     };
-    if status == 0 { Ok(seconds) } else { ended("itself", status) }
+    if status == 0 { Ok(seconds) } else { Err(ended("itself", status)) }
+}
+
+/// The failure of a command that did not succeed.
+pub(super) fn ended(what: &str, status: i32) -> Failure {
+    Failure::failed(format!("the command {what} ended with status {status}"), "only runs that succeed are compared")
+}
+
+/// Executes the command before a run with the shell. What it prints goes to standard error.
+pub(super) fn execute_before(command: Option<&str>) -> Result<(), Failure> {
+    let Some(command) = command else { return Ok(()) };
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(io::stderr());
+    let done = run(shell).map_err(|error| Failure::failed(format!("can't start the shell: {error}"), ""))?;
+    if done.0 == 0 { Ok(()) } else { Err(ended("before a run", done.0)) }
 }
 
 /// Runs a command, which is asked to end when this program is. Returns its status, and the seconds that it took.

@@ -1,11 +1,14 @@
 //! Reads a script or an experiment file that the command line names: a regular file, standard input, or a pipe, such as
-//! that of `<(command)` in a shell.
+//! that of `<(command)` in a shell. Writes a script back.
 //!
 //! The first signal ends the wait for the writer of a pipe.
 
-use crate::diag::Status;
+use crate::diag::{Failure, Status};
+use crate::os::OFlags;
+use crate::os::held_dir::HeldDir;
 use crate::os::pipe::{Pipe, PipeLimits, StandardInput};
 use crate::os::{handle, signals};
+use crate::output;
 use crate::session::library;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -33,6 +36,31 @@ pub(super) fn read_standard_input() -> io::Result<Vec<u8>> {
 /// The outcome if a script can't be read: that of the signal that ended the wait for it, if there was one.
 pub(super) fn unread_status() -> Status {
     signals::received().map_or(Status::Script, Status::Interrupted)
+}
+
+/// Replaces a script file atomically with its formatted text. Follows a symbolic link.
+pub(super) fn write_back(found: &library::FoundScript, text: &str) -> Result<(), Failure> {
+    let Some(path) = &found.path else {
+        let help = "`wmlrun show NAME > FILE` makes a copy that can be edited";
+        return Err(Failure::wrong(format!("{} is not a file", found.name), help));
+    };
+    if text == found.text {
+        return Ok(());
+    }
+    let held = HeldDir::of_file(path).and_then(|(dir, name)| {
+        // Replacing needs write access to the directory only. Refuse it if the file itself is not writable.
+        dir.open_file(&name, OFlags::WRONLY)?;
+        Ok((dir, name))
+    });
+    let refuse = |e: std::io::Error, status| {
+        Failure::new(status, format!("can't write {}: {e}", found.name), "the file was not changed")
+    };
+    let (dir, name) = held.map_err(|e| {
+        // Not an error of the system: such as a link of another user.
+        let status = if e.raw_os_error().is_none() { Status::Refused } else { Status::Failed };
+        refuse(e, status)
+    })?;
+    output::replace_in(&dir, &name, &mut |out| out.write_all(text.as_bytes())).map_err(|e| refuse(e, Status::Failed))
 }
 
 #[cfg(test)]

@@ -3,13 +3,11 @@
 use super::choices::DumpStage;
 use super::console::{self, Console, Verbosity, print_lines, print_wrapped};
 use super::screen::stdout_width;
+use super::script_input::write_back;
 use super::stdout::Stdout;
 use super::{find, is_profile};
 use crate::batch::{self, FoundDifferences};
 use crate::diag::{Failure, has_errors};
-use crate::os::OFlags;
-use crate::os::held_dir::HeldDir;
-use crate::output;
 use crate::plan;
 use crate::report;
 use crate::session::{Front as _, Session, Settings, Status, library};
@@ -120,31 +118,6 @@ fn fmt_one(script: &str, write: bool, check: bool) -> Result<u8, Failure> {
         let _ = Stdout.write_all(shown.as_bytes());
     }
     Ok(0)
-}
-
-/// Replaces a script file atomically with its formatted text. Follows a symbolic link.
-fn write_back(found: &library::FoundScript, text: &str) -> Result<(), Failure> {
-    let Some(path) = &found.path else {
-        let help = "`wmlrun show NAME > FILE` makes a copy that can be edited";
-        return Err(Failure::wrong(format!("{} is not a file", found.name), help));
-    };
-    if text == found.text {
-        return Ok(());
-    }
-    let held = HeldDir::of_file(path).and_then(|(dir, name)| {
-        // Replacing needs write access to the directory only. Refuse it if the file itself is not writable.
-        dir.open_file(&name, OFlags::WRONLY)?;
-        Ok((dir, name))
-    });
-    let refuse = |e: std::io::Error, status| {
-        Failure::new(status, format!("can't write {}: {e}", found.name), "the file was not changed")
-    };
-    let (dir, name) = held.map_err(|e| {
-        // Not an error of the system: such as a link of another user.
-        let status = if e.raw_os_error().is_none() { Status::Refused } else { Status::Failed };
-        refuse(e, status)
-    })?;
-    output::replace_in(&dir, &name, &mut |out| out.write_all(text.as_bytes())).map_err(|e| refuse(e, Status::Failed))
 }
 
 /// What `wmlrun plan` prints.

@@ -5,10 +5,11 @@
 //! begins them anew, or else by the open files (`cut`), and their shapes become one tree (`tree`) with what was seen at each
 //! place (`samples`, `values`). Files that stay open are told from those of one job (`openings`). `script` and `lines` write it down.
 //!
-//! Not here: whether the script does what the program did. A trace of the script says that, by `wmlrun compare`.
+//! Whether the script does what the program does is told by recording both (`fidelity`).
 
 mod action;
 mod cut;
+mod fidelity;
 mod files;
 mod lines;
 mod model;
@@ -20,6 +21,10 @@ mod streams;
 mod tree;
 mod values;
 
+pub use fidelity::{Fidelity, FidelityDocument, FidelityRow, FidelityVerdict, TracedRun, TracedSide, TransactionEnd};
+
+use cut::CutBy;
+use fidelity::NOT_COMPARED;
 use files::Files;
 use model::LearnedModel;
 use openings::Openings;
@@ -43,6 +48,8 @@ pub struct LearnedScript {
     /// Calls of the trace, and those that the script stands for.
     pub calls: u64,
     pub modelled: u64,
+    /// What ends the iterations of the loop that takes most time.
+    pub transaction: Option<TransactionEnd>,
 }
 
 /// Learns a script from a trace, which is read twice. `version` is that of wmlrun.
@@ -139,10 +146,14 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
     if processes.len() > 1 {
         notes.push(format!("The {} of the program are threads here.", count(processes.len() as u64, "process")));
     }
-    notes.push(
-        "Not compared with the program yet: record this script too, and compare the traces (`wmlrun compare`)."
-            .to_owned(),
-    );
+    let costliest = model.costliest();
+    let transaction = costliest.and_then(|n| match loops.get(n)?.by {
+        CutBy::Anchor(symbol) => {
+            let set = &sets.sets[usize::from(symbol.set)].name;
+            Some((format!("loop{}", n + 1), TransactionEnd::new(symbol.action, set)))
+        }
+        CutBy::Sessions => None,
+    });
     let mut text = format!("# {name}: learned from a trace by wmlrun {version}\n");
     for note in notes {
         text.push_str("#\n");
@@ -150,9 +161,18 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
             let _ = writeln!(text, "# {line}");
         }
     }
-    text.push('\n');
-    text.push_str(&ScriptWriter::new(&sets).write(&model));
-    Ok(LearnedScript { text, is_incomplete, calls, modelled: covered as u64 })
+    if let Some((name, end)) = &transaction {
+        let _ = writeln!(text, "#\n{}", end.line(name));
+    }
+    let _ = writeln!(text, "#\n{NOT_COMPARED}\n");
+    text.push_str(&ScriptWriter::new(&sets, end.as_ref().and_then(|end| end.cost_ns)).write(&model));
+    Ok(LearnedScript {
+        text,
+        is_incomplete,
+        calls,
+        modelled: covered as u64,
+        transaction: transaction.map(|(_, end)| end),
+    })
 }
 
 #[cfg(test)]

@@ -135,11 +135,15 @@ impl LoopWriter<'_, '_> {
     fn call(&mut self, leaf: usize, name: &str, lines: &mut Vec<String>) {
         let samples = &self.body.leaves[leaf];
         let runs = samples.runs.max(1) as f64;
-        self.carried.0 += samples.running as f64 / runs;
+        // The script's calls have the cost of the recorder and of an operation between them too.
+        self.carried.0 += (samples.running as f64 - self.script.between * samples.steps as f64) / runs;
         self.carried.1 += samples.asleep as f64 / runs;
         self.put_times((LEAST_COMPUTE, LEAST_SLEEP), lines);
-        let line = self.flowop(leaf);
-        lines.push(line);
+        // Reads that all find the end of the file are no others.
+        if samples.calls > 0 || samples.ends == 0 {
+            let line = self.flowop(leaf);
+            lines.push(line);
+        }
         self.end_of_file(leaf, name, lines);
     }
 
@@ -165,7 +169,8 @@ impl LoopWriter<'_, '_> {
         if share < 0.02 || symbol.action != CallAction::Read {
             return;
         }
-        let iosize = size::in_script(samples.bytes.sorted().last().copied().unwrap_or(0).max(1));
+        let iosize = samples.bytes.sorted().last().copied().unwrap_or(samples.most_at_end).max(1);
+        let iosize = size::in_script(iosize);
         let own = self.script.name("readend");
         let line = format!("flowop read name={own}{},iosize={iosize},at=1t", self.file(symbol));
         if share > 0.98 {

@@ -17,6 +17,8 @@ const MOST_SHAPES: usize = 24;
 const ENOUGH: f64 = 0.98;
 /// A loop with a smaller share of the calls of its threads is none.
 const LEAST_COVERED: f64 = 0.5;
+/// In so many iterations a shape that came once or twice is left out.
+const OFTEN: usize = 50;
 /// Windows of a thread in which phases are looked for, and the least part of one.
 const WINDOWS: usize = 48;
 const LEAST_PART: usize = 4;
@@ -67,6 +69,14 @@ pub(crate) struct LearnedModel {
     pub(crate) phases: Vec<Vec<Loop>>,
     /// Calls and threads that are in no loop.
     pub(crate) left_out: (usize, usize),
+}
+
+impl LearnedModel {
+    /// The loop that takes most time, by its number.
+    pub(crate) fn costliest(&self) -> Option<usize> {
+        let costs: Vec<u64> = self.phases.iter().flatten().map(Loop::cost).collect();
+        costs.iter().enumerate().rev().max_by_key(|(_, cost)| **cost).map(|(n, _)| n)
+    }
 }
 
 /// A part of a thread's calls.
@@ -313,9 +323,14 @@ fn kept_shapes(all: &Iterations, parser: &Parser, calls: usize) -> Option<Weight
     }
     let mut order: Vec<(NonZeroU32, (usize, usize))> = counts.into_iter().collect();
     order.sort_by(|a, b| b.1.1.cmp(&a.1.1).then_with(|| parser.shape_of(a.0).cmp(parser.shape_of(b.0))));
+    let of_all = all.shapes.iter().flatten().flatten().count();
     let mut covered = 0;
     let mut kept = Vec::new();
     for (shape, (pieces, length)) in order {
+        // What was done once or twice, as at the start of a program, is no part of what is repeated.
+        if pieces <= 2 && of_all >= OFTEN {
+            continue;
+        }
         if kept.len() == MOST_SHAPES || covered as f64 >= ENOUGH * whole as f64 || length * 250 < calls {
             break;
         }

@@ -48,6 +48,8 @@ impl SampledValues {
 pub(crate) struct LeafSamples {
     /// How often the place was reached.
     pub(crate) runs: u64,
+    /// All calls, and those that do not find the end of the file.
+    pub(crate) steps: u64,
     pub(crate) calls: u64,
     /// Calls in each run.
     pub(crate) counts: SampledValues,
@@ -59,8 +61,9 @@ pub(crate) struct LeafSamples {
     places: HashMap<u8, u64>,
     /// Runs that go from the start of a file to its end.
     pub(crate) whole: u64,
-    /// Runs that find the end of the file.
+    /// Runs that find the end of the file, and the most that was asked for there.
     pub(crate) ends: u64,
+    pub(crate) most_at_end: u64,
     /// Nanoseconds, over all runs.
     pub(crate) running: u64,
     pub(crate) asleep: u64,
@@ -71,13 +74,16 @@ impl LeafSamples {
     /// Adds a run of calls.
     pub(crate) fn add(&mut self, run: &[CallStep]) {
         self.runs += 1;
+        self.steps += run.len() as u64;
         for step in run {
             self.running += u64::from(step.running);
             self.asleep += u64::from(step.asleep);
             self.inside += u64::from(step.duration);
         }
         let moves = |step: &&CallStep| step.bits & bits::END == 0;
-        self.ends += u64::from(!run.iter().all(|step| moves(&step)));
+        let at_end = run.iter().filter(|step| !moves(step)).map(|step| u64::from(step.bytes)).max();
+        self.ends += u64::from(at_end.is_some());
+        self.most_at_end = self.most_at_end.max(at_end.unwrap_or(0));
         let run: Vec<CallStep> = run.iter().filter(moves).copied().collect();
         if run.is_empty() {
             // An empty file.

@@ -34,7 +34,7 @@ impl Temporary {
     /// A file of that name is never replaced. It can belong to a writer that still works: a thread of this process that
     /// was abandoned, or another process, whose process ID may be the same in another container.
     pub fn new(dir: HeldDir, prefix: OsString) -> io::Result<Self> {
-        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
         if let Ok(file) = retry_interrupted(|| rfs::openat(&dir, c".", flags | OFlags::TMPFILE, MODE)) {
             let file = File::from(file);
             // The file is named later through this link, which needs /proc.
@@ -48,7 +48,7 @@ impl Temporary {
         Ok(Self { file: File::from(file), dir, prefix, name: Some(name) })
     }
 
-    /// Returns the file, open for writing.
+    /// Returns the file, open for reading and writing.
     pub fn file(&self) -> &File {
         &self.file
     }

@@ -35,6 +35,7 @@ pub(crate) const OUTSIDE: &[&str] = &[
     "sweep",
     "experiment",
     "report",
+    "fidelity",
     "learn",
     "record",
     "trace",

@@ -75,6 +75,11 @@ impl TracedCall {
         kind.class == CallClass::Write && self.flags.is_some_and(|flags| flags as i32 & asks != 0)
     }
 
+    /// True for a call on what is known to be a directory.
+    pub fn is_on_directory(&self) -> bool {
+        self.mode.is_some_and(|mode| mode & libc::S_IFMT == libc::S_IFDIR)
+    }
+
     /// How many bytes were transferred.
     pub fn bytes(&self) -> Option<u64> {
         self.kind.get().class.moves_data().then(|| u64::try_from(self.result).ok()).flatten()

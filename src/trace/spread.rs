@@ -47,6 +47,27 @@ impl Spread {
         self.counts.iter().find(reaches).map(|(n, _)| *n)
     }
 
+    /// How many there are.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The largest difference between the shares of two that do not exceed a number: the statistic of Kolmogorov and Smirnov,
+    /// from 0 to 1.
+    pub fn distance(&self, other: &Self) -> f64 {
+        let share = |of: &Self, below: u64| below as f64 / of.total.max(1) as f64;
+        let mut numbers: Vec<u64> = self.counts.keys().chain(other.counts.keys()).copied().collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let (mut a, mut b, mut most) = (0, 0, 0.0f64);
+        for n in numbers {
+            a += self.counts.get(&n).copied().unwrap_or(0);
+            b += other.counts.get(&n).copied().unwrap_or(0);
+            most = most.max((share(self, a) - share(other, b)).abs());
+        }
+        most
+    }
+
     /// The numbers that came most often, each with its share of all; none if they are rounded.
     pub fn most_frequent(&self, most: usize) -> Vec<(u64, f64)> {
         if self.is_rounded {
@@ -72,6 +93,17 @@ mod tests {
         let found = [0.0, 0.5, 0.625, 0.8, 1.0].map(|share| spread.quantile(share));
         assert_eq!(found, [700, 700, 700, 4096, u64::MAX].map(Some));
         assert_eq!(spread.most_frequent(2), [(700, 0.625), (4096, 0.25)]);
+    }
+
+    #[test]
+    fn distances_are_those_of_kolmogorov_and_smirnov() {
+        let of = |numbers: &[u64]| {
+            let mut spread = Spread::default();
+            numbers.iter().for_each(|n| spread.add(*n));
+            spread
+        };
+        let [a, b, c] = [of(&[1, 2, 3, 4]), of(&[3, 4, 5, 6]), of(&[9])];
+        assert_eq!((a.distance(&a), a.distance(&b), b.distance(&a), a.distance(&c)), (0.0, 0.5, 0.5, 1.0));
     }
 
     #[test]

@@ -108,7 +108,8 @@ impl TraceSummary {
         Ok(summary)
     }
 
-    pub(crate) fn add(&mut self, call: &TracedCall) {
+    /// Counts a call.
+    pub fn add(&mut self, call: &TracedCall) {
         self.partly_known.add(call);
         let class = call.kind.get().class;
         let figures = self.classes.entry(class).or_default();
@@ -121,7 +122,7 @@ impl TraceSummary {
             figures.sizes.add(bytes);
         }
         figures.of_known_type += u64::from(call.mode.is_some());
-        figures.on_directories += u64::from(call.mode.is_some_and(|mode| mode & libc::S_IFMT == libc::S_IFDIR));
+        figures.on_directories += u64::from(call.is_on_directory());
         figures.synchronous += u64::from(call.is_synchronous());
         *self.threads.entry(call.thread).or_default() += 1;
         self.processes.insert(call.process);

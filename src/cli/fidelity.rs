@@ -1,0 +1,206 @@
+//! `wmlrun fidelity`: runs a program and its script in pairs, each recorded, and says how far the script is from it.
+
+use super::choices::FigureFormat;
+use super::console::{notice, print_lines};
+use super::recording::{Recording, record_once};
+use super::recording_args::{FidelityArgs, RecordArgs};
+use super::recording_overhead::{ended, execute_before};
+use super::script_input::write_back;
+use super::shell_text;
+use crate::comparison::AsJson as _;
+use crate::diag::Failure;
+use crate::learn::{Fidelity, FidelityVerdict, TracedRun, TracedSide, TransactionEnd, learn};
+use crate::measure::mount;
+use crate::os::held_dir::HeldDir;
+use crate::os::proc;
+use crate::os::signals::{self, BrokenOff};
+use crate::result::Document;
+use crate::session::library;
+use crate::trace::TraceError;
+use crate::util::count::count;
+use crate::util::{duration, json, printable, timestamp};
+use crate::version::VERSION;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufReader, Read as _, Seek as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+/// The directory of the script's files, below that of the program.
+const BELOW: &str = "wmlrun-fidelity";
+/// The exit status if a row is outside of its limit, and if a row is unclear.
+const OUTSIDE: u8 = 10;
+const UNCLEAR: u8 = 11;
+/// How much longer a script that ends by itself may take than its program: then it hangs.
+const PATIENCE: f64 = 10.0;
+/// The last lines of what a script printed that a failure has.
+const LINES: usize = 8;
+
+/// Compares a program with its script.
+pub(super) fn fidelity(args: &FidelityArgs, script: &library::FoundScript) -> Result<u8, Failure> {
+    signals::install_handlers();
+    let _kept = signals::Kept::begin();
+    signals::second_breaks_off(BrokenOff::Command);
+    let mut end = TransactionEnd::in_script(&script.text);
+    let mut pairs: Vec<(TracedRun, TracedRun)> = Vec::new();
+    let mut fidelity = Fidelity::of(&pairs);
+    while (pairs.len() as u64) < args.pairs && fidelity.is_open() {
+        execute_before(args.before.as_deref())?;
+        let mut program = run_program(args)?;
+        if let Some(signal) = signals::received() {
+            return Ok(128 + signal);
+        }
+        if pairs.is_empty() && end.is_none() {
+            let learned = learn(BufReader::new(&mut program.trace), VERSION);
+            end = learned.ok().and_then(|learned| learned.transaction);
+        }
+        let ending = end.as_ref();
+        let figures = TracedRun::read(BufReader::new(&mut program.trace), TracedSide::Program, ending);
+        let figures = figures.map_err(unreadable)?;
+        let no_transaction = |who: &str| {
+            let end = end.as_ref().map(ToString::to_string).unwrap_or_default();
+            let help = "name another call at `# Transaction:` in the script's header, or learn the script anew";
+            Failure::wrong(format!("the {who} makes no transactions that end with {end}"), help)
+        };
+        if end.is_some() && figures.is_whole() {
+            return Err(no_transaction("program"));
+        }
+        let length = if figures.is_whole() { program.seconds * PATIENCE + 60.0 } else { program.seconds };
+        let (mut modelled, measured, dir) = run_script(args, length)?;
+        if let Some(signal) = signals::received() {
+            return Ok(128 + signal);
+        }
+        let side = TracedSide::Script { dir: dir.as_os_str().as_bytes(), measured };
+        let of_script = TracedRun::read(BufReader::new(&mut modelled.trace), side, ending).map_err(unreadable)?;
+        if end.is_some() && of_script.is_whole() {
+            return Err(no_transaction("script"));
+        }
+        pairs.push((figures, of_script));
+        fidelity = Fidelity::of(&pairs);
+        let times = format!("program {}, script {}", duration::span(program.seconds), duration::span(modelled.seconds));
+        let (inside, outside) = (fidelity.count(FidelityVerdict::Inside), fidelity.count(FidelityVerdict::Outside));
+        notice(&format!(
+            "pair {}: {times}; {inside} inside, {outside} outside of {}",
+            pairs.len(),
+            count(fidelity.rows.len() as u64, "row")
+        ));
+    }
+    let command: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let command = shell_text::joined(&command);
+    if args.write {
+        let when = conditions(args, &command, pairs.len());
+        write_back(script, &fidelity.in_header(&script.text, &when))?;
+    }
+    let format = if args.json { FigureFormat::Json } else { FigureFormat::Text };
+    let sheet = || fidelity.sheet(&script.name, &command);
+    print_lines(format.write(|| fidelity.document().json(), sheet).trim_end());
+    Ok(match fidelity.verdict() {
+        FidelityVerdict::Inside => 0,
+        FidelityVerdict::Outside => OUTSIDE,
+        FidelityVerdict::Unknown => UNCLEAR,
+    })
+}
+
+/// What is recorded of a command.
+fn recorded(args: &FidelityArgs, dir: PathBuf, command: Vec<OsString>) -> Result<Recording, Failure> {
+    let of = RecordArgs {
+        output: Some(temporary()),
+        under: vec![dir],
+        by: args.by.clone(),
+        command,
+        is_temporary: true,
+        ..RecordArgs::default()
+    };
+    let recording = record_once(&of)?;
+    if !recording.is_complete && signals::received().is_none() {
+        let help = "end other programs, or compare shorter runs";
+        return Err(Failure::failed("calls are lost in a trace".to_owned(), help));
+    }
+    Ok(recording)
+}
+
+/// The words of a command whose output goes elsewhere, by the redirections of a shell.
+fn redirected(to: &str, command: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let shell = ["/bin/sh".to_owned(), "-c".to_owned(), format!("exec \"$@\" {to}"), "sh".to_owned()];
+    shell.into_iter().map(OsString::from).chain(command).collect()
+}
+
+/// Runs the program. Standard output is for the table.
+fn run_program(args: &FidelityArgs) -> Result<Recording, Failure> {
+    let recording = recorded(args, args.dir.clone(), redirected(">&2", args.command.iter().cloned()))?;
+    match recording.status {
+        0 => Ok(recording),
+        _ if signals::received().is_some() => Ok(recording),
+        status => Err(ended("itself", status)),
+    }
+}
+
+/// Runs the script. Returns its recording, the measured time in that of the trace, and the directory of its files.
+fn run_script(args: &FidelityArgs, seconds: f64) -> Result<(Recording, (u64, u64), PathBuf), Failure> {
+    let below = args.dir.join(BELOW);
+    let can_not = |error: io::Error| {
+        let help = format!("`wmlrun clean {0}; rmdir {0}` removes what an earlier run left", below.display());
+        Failure::refused(format!("{}: {error}", below.display()), help)
+    };
+    let (dir, name) = HeldDir::of_entry(&below).map_err(can_not)?;
+    if dir.make_dir(&name).map_err(can_not)?.is_none() {
+        return Err(can_not(io::ErrorKind::AlreadyExists.into()));
+    }
+    let own = std::fs::canonicalize(&below).map_err(can_not)?;
+    let (holder, prefix) = HeldDir::of_entry(&temporary()).map_err(can_not)?;
+    let output = || holder.temporary(prefix.clone()).map_err(can_not);
+    let (result, log) = (output()?, output()?);
+    // Files without names, by the links to descriptors of this process.
+    let link = |file: &File| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+    let to = format!(">{} 2>{}", link(result.file()), link(log.file()));
+    let program = std::env::current_exe().map_err(can_not)?;
+    let mut command: Vec<OsString> = vec![program.into(), "run".into(), args.script.clone().into()];
+    let seconds = format!("{seconds:.3}");
+    command.extend(["--runtime", &seconds, "--json", "-", "--clean", "--dir"].map(OsString::from));
+    command.push(own.clone().into());
+    command.extend(args.set.iter().flat_map(|set| ["--set".into(), OsString::from(set)]));
+    let recording = recorded(args, own.clone(), redirected(&to, command));
+    dir.remove_empty_dir(&name);
+    let recording = recording?;
+    if signals::received().is_some() {
+        return Ok((recording, (0, 0), own));
+    }
+    let text = |mut file: &File| {
+        let mut bytes = Vec::new();
+        let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+        read.map(|_| bytes).map_err(can_not)
+    };
+    if recording.status != 0 {
+        let log = library::text(text(log.file())?);
+        let lines: Vec<&str> = log.lines().collect();
+        let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
+        let what = format!("the script ended with status {}:\n{last}", recording.status);
+        return Err(Failure::failed(what, format!("run it alone: `wmlrun run {}`", args.script)));
+    }
+    let document: Document = json::from_bytes(&text(result.file())?)
+        .map_err(|error| Failure::failed(format!("the script's result: {}", json::reason(&error)), ""))?;
+    let run = document.runs.last();
+    let began = run.and_then(|run| run.started_monotonic_ns).unwrap_or(0).saturating_sub(recording.began);
+    let length = run.map_or(0.0, |run| run.measured_seconds) * 1e9;
+    Ok((recording, (began, began.saturating_add(length as u64)), own))
+}
+
+/// Where temporary files are, with the beginning of their names.
+fn temporary() -> PathBuf {
+    std::env::temp_dir().join(BELOW)
+}
+
+fn unreadable(error: TraceError) -> Failure {
+    Failure::failed(error.message, error.help)
+}
+
+/// Where and when pairs were compared, in a sentence.
+fn conditions(args: &FidelityArgs, command: &str, pairs: usize) -> String {
+    let [system, _, release, ..] = proc::uname();
+    let on = mount(&args.dir).map_or_else(String::new, |mount| format!(" on {}", mount.kind));
+    let now = timestamp::now();
+    let day = now.split('T').next().unwrap_or_default();
+    let pairs = count(pairs as u64, "pair");
+    format!("{pairs} of runs of `{}`{on}, {system} {release}, {day}, wmlrun {VERSION}.", printable::line(command))
+}

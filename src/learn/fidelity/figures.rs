@@ -1,0 +1,315 @@
+//! What a trace says of one run, in figures that a program and its script have both.
+
+use super::transaction::TransactionEnd;
+use crate::action::CallAction;
+use crate::files::Files;
+use crate::openings::Openings;
+use crate::sets::LearnedSets;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::{Read, Seek};
+use wml_trace::{CallClass, PathId, PathTable, Spread, TraceError, TraceEvent, TraceReader, TraceSummary, TracedCall};
+
+/// Whose trace it is.
+#[derive(Clone, Copy, Debug)]
+pub enum TracedSide<'a> {
+    /// That of the program: its file sets are learned.
+    Program,
+    /// That of a script: each of its file sets is a directory below this one. What counts are calls of its threads in the
+    /// measured time, in nanoseconds since the beginning of the trace.
+    Script { dir: &'a [u8], measured: (u64, u64) },
+}
+
+/// A sync: its class, whether it is of a directory, and whether the file is that of the sync before.
+type SyncKind = (CallClass, bool, bool);
+/// When each thread ended transactions.
+type TransactionEnds = BTreeMap<u32, Vec<u64>>;
+/// Two syncs of a thread, one after the other.
+type SyncPair = (Option<SyncKind>, SyncKind);
+
+/// The figures of one run.
+#[derive(Clone, Debug, Default)]
+pub struct TracedRun {
+    pub(crate) summary: TraceSummary,
+    /// Transactions; 1 if the run is one as a whole.
+    pub(crate) transactions: u64,
+    pub(crate) is_whole: bool,
+    /// Nanoseconds from one transaction's end to the next one's, of each thread.
+    pub(crate) latencies: Spread,
+    /// Nanoseconds in which the transactions were made.
+    pub(crate) span: u64,
+    /// Nanoseconds between calls that the threads ran and slept; `None` if the recorder did not see it.
+    pub(crate) running: Option<u64>,
+    pub(crate) blocked: Option<u64>,
+    pub(crate) sync_pairs: BTreeMap<SyncPair, u64>,
+    /// At the end of the run.
+    pub(crate) files: u64,
+    pub(crate) directories: u64,
+    pub(crate) file_sets: u64,
+    /// Bytes of all calls, and of those that no flowop makes.
+    pub(crate) bytes: u64,
+    pub(crate) not_modelled: u64,
+}
+
+impl TracedRun {
+    /// Reads a trace. Without `end` the run is one transaction.
+    ///
+    /// # Errors
+    /// If the trace can't be read.
+    pub fn read(
+        mut input: impl Read + Seek,
+        side: TracedSide<'_>,
+        end: Option<&TransactionEnd>,
+    ) -> Result<Self, TraceError> {
+        let mut look = Look::new(&mut input, side)?;
+        let mut figures = Self::default();
+        let ends = look.ends(&mut input, side, end, &mut figures)?;
+        let mut window = match side {
+            TracedSide::Program => (0, u64::MAX),
+            TracedSide::Script { measured, .. } => measured,
+        };
+        figures.is_whole = ends.is_empty();
+        figures.transactions = u64::from(figures.is_whole);
+        if !figures.is_whole {
+            let all = || ends.values().flatten().copied();
+            window = (all().min().unwrap_or(0), all().max().unwrap_or(0));
+            for times in ends.values() {
+                times.windows(2).for_each(|pair| figures.latencies.add(pair[1].saturating_sub(pair[0])));
+                figures.transactions += times.len().saturating_sub(1) as u64;
+            }
+        }
+        figures.count(&mut input, &look.watches, window, &ends)?;
+        Ok(figures)
+    }
+
+    /// What ends the transactions of each thread is known: counts the calls between them.
+    fn count(
+        &mut self,
+        input: &mut (impl Read + Seek),
+        watches: &HashSet<u32>,
+        window: (u64, u64),
+        ends: &TransactionEnds,
+    ) -> Result<(), TraceError> {
+        input.rewind()?;
+        let mut reader = TraceReader::new(input)?;
+        let mut ended_before: HashMap<u32, usize> = HashMap::new();
+        self.summary.header = reader.header().clone();
+        let (mut first, mut last) = (u64::MAX, 0);
+        let mut ended: HashMap<u32, u64> = HashMap::new();
+        let mut synced: HashMap<u32, (SyncKind, Option<PathId>)> = HashMap::new();
+        reader.for_each(|event, _| {
+            let TraceEvent::Call(call) = event else { return };
+            let before = ended.insert(call.thread, call.end());
+            if watches.contains(&call.thread) || call.end() <= window.0 || call.end() > window.1 {
+                return;
+            }
+            (first, last) = (first.min(call.start), last.max(call.end()));
+            self.summary.add(call);
+            if let (Some(between), Some(before)) = (call.between, before) {
+                let gap = call.start.saturating_sub(before.max(window.0));
+                let blocked = between.blocked.min(gap);
+                *self.blocked.get_or_insert(0) += blocked;
+                *self.running.get_or_insert(0) += gap.saturating_sub(blocked).saturating_sub(between.runnable);
+            }
+            self.add_sync(call, &mut synced);
+            // A transaction has an order of its own.
+            let before = ended_before.entry(call.thread).or_default();
+            if ends.get(&call.thread).and_then(|ends| ends.get(*before)).is_some_and(|end| *end <= call.end()) {
+                *before += 1;
+                synced.remove(&call.thread);
+            }
+        })?;
+        self.span = match self.is_whole {
+            true => last.saturating_sub(first.min(last)),
+            false => window.1.saturating_sub(window.0),
+        };
+        Ok(())
+    }
+
+    fn add_sync(&mut self, call: &TracedCall, synced: &mut HashMap<u32, (SyncKind, Option<PathId>)>) {
+        let class = call.kind.get().class;
+        if !class.syncs() {
+            return;
+        }
+        let last = synced.get(&call.thread).copied();
+        let kind = (class, call.is_on_directory(), last.is_some_and(|(_, path)| path == call.path));
+        *self.sync_pairs.entry((last.map(|(kind, _)| kind), kind)).or_default() += 1;
+        synced.insert(call.thread, (kind, call.path));
+    }
+
+    /// True if the run is no series of transactions.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    pub(crate) fn running_time(&self) -> Option<u64> {
+        self.running
+    }
+
+    pub(crate) fn blocked_time(&self) -> Option<u64> {
+        self.blocked
+    }
+
+    /// Nanoseconds that all threads were there, but for the time that they were ready and had no processor.
+    pub(crate) fn busy_time(&self) -> u64 {
+        self.summary.time() + self.running.unwrap_or(0) + self.blocked.unwrap_or(0)
+    }
+
+    /// All syncs.
+    pub(crate) fn syncs(&self) -> u64 {
+        self.sync_pairs.values().sum()
+    }
+}
+
+/// What is known of the names in a trace.
+struct Look {
+    files: Files,
+    /// Those of a program.
+    sets: Option<LearnedSets>,
+    /// Threads of wmlrun that make no operation of a script: the first one, and those that only look at the file system, for
+    /// the space that is left.
+    watches: HashSet<u32>,
+}
+
+impl Look {
+    fn new(input: &mut (impl Read + Seek), side: TracedSide<'_>) -> Result<Self, TraceError> {
+        input.rewind()?;
+        let mut reader = TraceReader::new(&mut *input)?;
+        let (mut files, mut openings) = (Files::new(!reader.header().under.is_empty()), Openings::default());
+        let mut is_tree_known = false;
+        while let Some(events) = reader.block()? {
+            if !std::mem::replace(&mut is_tree_known, true) {
+                files.add_tree(reader.tree());
+            }
+            if matches!(side, TracedSide::Script { .. }) {
+                break;
+            }
+            for event in &events {
+                if let TraceEvent::Call(call) = event {
+                    let before = files.before(call);
+                    files.apply(call, before);
+                    openings.add(call);
+                }
+            }
+        }
+        let sets = matches!(side, TracedSide::Program).then(|| {
+            let mut sets = LearnedSets::new(&files, reader.paths());
+            openings.annotate(&mut sets);
+            sets
+        });
+        files.rewind();
+        Ok(Self { files, sets, watches: HashSet::new() })
+    }
+
+    /// When each thread ended transactions; none if there is no such call. Counts files and what no flowop makes.
+    fn ends(
+        &mut self,
+        input: &mut (impl Read + Seek),
+        side: TracedSide<'_>,
+        end: Option<&TransactionEnd>,
+        figures: &mut TracedRun,
+    ) -> Result<TransactionEnds, TraceError> {
+        input.rewind()?;
+        let mut reader = TraceReader::new(input)?;
+        // Files and directories that came since the last transaction.
+        let mut since = [0i64; 2];
+        let mut found = TransactionEnds::new();
+        let mut others: HashMap<u32, (bool, bool)> = HashMap::new();
+        // The same call on files of any set.
+        let mut of_any = TransactionEnds::new();
+        let under: Vec<Vec<u8>> = match side {
+            TracedSide::Program => reader.header().under.iter().map(|dir| dir.as_bytes().to_vec()).collect(),
+            TracedSide::Script { dir, .. } => vec![dir.to_vec()],
+        };
+        reader.for_each(|event, paths| {
+            let TraceEvent::Call(call) = event else { return };
+            if let TracedSide::Script { measured: (from, to), .. } = side {
+                // Then its files are removed.
+                if call.start > to {
+                    return;
+                }
+                if call.thread == call.process {
+                    self.watches.insert(call.thread);
+                } else if call.start >= from {
+                    let is_look = matches!(call.kind.get().class, CallClass::Statfs | CallClass::Stat);
+                    let (has_others, watches) = others.entry(call.thread).or_insert((false, false));
+                    *has_others |= !is_look;
+                    *watches |= call.kind.get().class == CallClass::Statfs;
+                }
+            }
+            let before = self.files.before(call);
+            self.files.apply(call, before);
+            let existed = [(call.path, before.exists), (call.second_path, before.second_exists)];
+            for (path, existed) in existed.into_iter().filter_map(|(path, existed)| Some((path?, existed))) {
+                let facts = self.files.get(path);
+                let kind = usize::from(facts.is_dir);
+                since[kind] += i64::from(facts.exists) - i64::from(existed);
+            }
+            let action = CallAction::of(call, before);
+            let moved = call.bytes().unwrap_or(0);
+            figures.bytes = figures.bytes.saturating_add(moved);
+            if action.is_none() {
+                figures.not_modelled = figures.not_modelled.saturating_add(moved);
+            }
+            let (Some(action), Some(path), Some(end)) = (action, call.path, end) else { return };
+            let is_measured = match side {
+                TracedSide::Program => true,
+                TracedSide::Script { measured: (from, to), .. } => {
+                    call.start >= from && call.end() <= to && call.thread != call.process
+                }
+            };
+            if !end.is(action) || !is_measured {
+                return;
+            }
+            let is_of_set = match &self.sets {
+                Some(sets) => sets.of(path).is_some_and(|n| sets.sets[usize::from(n)].name == end.set),
+                None => set_of(&paths.path(path), &under[0]).is_some_and(|set| set == end.set.as_bytes()),
+            };
+            of_any.entry(call.thread).or_default().push(call.end());
+            if is_of_set || found.is_empty() {
+                since = [0, 0];
+            }
+            if is_of_set {
+                found.entry(call.thread).or_default().push(call.end());
+            }
+        })?;
+        self.count_files(reader.paths(), &under, since, figures);
+        self.watches
+            .extend(others.into_iter().filter(|(_, (others, watches))| *watches && !others).map(|(thread, _)| thread));
+        let found = if found.is_empty() { of_any } else { found };
+        // A single one begins no other.
+        Ok(if found.values().any(|ends| ends.len() > 1) { found } else { TransactionEnds::new() })
+    }
+}
+
+impl Look {
+    /// Counts the files and directories below the directories, without those that came since the last transaction.
+    fn count_files(&self, paths: &PathTable, under: &[Vec<u8>], since: [i64; 2], figures: &mut TracedRun) {
+        let is_script = self.sets.is_none();
+        let mut counts = since.map(|n| -n);
+        for (path, facts) in self.files.all().filter(|(_, facts)| facts.exists) {
+            let text = paths.path(path);
+            let below =
+                under.iter().find_map(|dir| below(&text, dir)).or_else(|| under.is_empty().then_some(&text[..]));
+            let Some(below) = below.filter(|below| !below.is_empty()) else { continue };
+            // The marker of its sets is no file of a script.
+            if is_script && below.split(|byte| *byte == b'/').any(|name| name.starts_with(b".")) {
+                continue;
+            }
+            figures.file_sets += u64::from(is_script && facts.is_dir && !below.contains(&b'/'));
+            counts[usize::from(facts.is_dir)] += 1;
+        }
+        let [files, directories] = counts.map(|n| u64::try_from(n).unwrap_or(0));
+        (figures.files, figures.directories) = (files, directories);
+    }
+}
+
+/// What follows the directory in a path.
+fn below<'p>(path: &'p [u8], dir: &[u8]) -> Option<&'p [u8]> {
+    let rest = path.strip_prefix(dir)?;
+    rest.strip_prefix(b"/").or_else(|| rest.is_empty().then_some(rest))
+}
+
+/// The file set of a script that a path is in.
+fn set_of<'p>(path: &'p [u8], dir: &[u8]) -> Option<&'p [u8]> {
+    below(path, dir)?.split(|byte| *byte == b'/').next()
+}

@@ -1,0 +1,73 @@
+//! The comparison in the header of a script, as comments.
+
+use super::rows::{Fidelity, FidelityVerdict};
+use wml_text::table::{Align, Table};
+use wml_text::wrap::fill;
+
+/// The first words of the part of a header.
+const BEGINS: &str = "# Fidelity: ";
+/// How its other lines begin.
+const GOES_ON: &str = "#   ";
+/// What a script that was only learned says instead.
+pub(crate) const NOT_COMPARED: &str = "# Fidelity: not compared with the program yet, by `wmlrun fidelity`.";
+
+impl Fidelity {
+    /// The script with this comparison in its header, in the place of an earlier one. `of` says where and when it was made.
+    pub fn in_header(&self, script: &str, of: &str) -> String {
+        let is_part = |line: &str, inside: bool| line.starts_with(BEGINS) || inside && line.starts_with(GOES_ON);
+        let (mut before, mut after, mut inside, mut found) = (Vec::new(), Vec::new(), false, false);
+        for line in script.lines() {
+            inside = is_part(line, inside);
+            found |= inside;
+            match (inside, found) {
+                (true, _) => {}
+                (_, false) => before.push(line),
+                (_, true) => after.push(line),
+            }
+        }
+        if !found {
+            // Behind the header, which ends with the first line that is no comment.
+            let end = before.iter().position(|line| !line.starts_with('#')).unwrap_or(before.len());
+            after = before.split_off(end);
+            if end > 0 {
+                before.push("#");
+            }
+        }
+        let part = self.header_lines(of);
+        let mut text = String::new();
+        for line in before.into_iter().chain(part.iter().map(String::as_str)).chain(after) {
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
+    }
+
+    fn header_lines(&self, of: &str) -> Vec<String> {
+        let mut table = Table::new([
+            ("row", Align::Left),
+            ("program", Align::Right),
+            ("script", Align::Right),
+            ("difference", Align::Right),
+            ("limit", Align::Right),
+            ("", Align::Left),
+        ]);
+        for row in &self.rows {
+            let verdict = if row.verdict == FidelityVerdict::Inside { "" } else { row.verdict.name() };
+            table.row([
+                row.name.clone(),
+                row.figure(0),
+                row.figure(1),
+                row.difference(),
+                row.limits(),
+                verdict.to_owned(),
+            ]);
+        }
+        let result = format!("{} {of}", self.result());
+        let mut lines = Vec::new();
+        for (n, line) in fill(&result, 100, "").lines().enumerate() {
+            lines.push(format!("{}{line}", if n == 0 { BEGINS } else { GOES_ON }));
+        }
+        lines.extend(table.render().lines().map(|line| format!("{GOES_ON}{line}").trim_end().to_owned()));
+        lines
+    }
+}

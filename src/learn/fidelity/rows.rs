@@ -1,0 +1,322 @@
+//! The rows of a comparison of a program with its script: what is compared, and how far it may differ.
+
+use super::figures::TracedRun;
+use std::collections::{BTreeMap, BTreeSet};
+use wml_statistics::{Estimate, independent_mean, paired_ratio};
+use wml_trace::{CALL_CLASSES, CallClass, ClassFigures, Spread};
+
+/// The least pairs with which anything is said.
+const LEAST_PAIRS: usize = 3;
+/// Classes with a smaller share of the calls have no row of their own.
+const SMALL_CLASS: f64 = 0.005;
+/// The calls whose times are compared: those that take most.
+const COSTLIEST: usize = 5;
+/// Time between calls that is a smaller share of all has no row.
+const SMALL_TIME: f64 = 0.02;
+const LEVEL: f64 = 0.95;
+/// Two samples of one distribution are further apart than this, divided by the root of their size, one time in twenty.
+const KOLMOGOROV: f64 = 1.36;
+/// Distances below this are none, also of large samples.
+const NEAR: f64 = 0.05;
+/// The directories that each file set of a script has beside those of the program.
+const SET_DIRECTORIES: f64 = 2.0;
+
+/// How two figures are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FidelityScale {
+    /// The script's divided by the program's.
+    Ratio,
+    /// The script's less the program's.
+    Difference,
+    /// How far they are apart; the program's figure is 0.
+    Distance,
+}
+
+/// The unit of a row's figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FidelityUnit {
+    Percent,
+    Count,
+    Bytes,
+    Nanoseconds,
+    PerSecond,
+    Share,
+}
+
+/// A row of one pair.
+struct PairRow {
+    name: String,
+    scale: FidelityScale,
+    unit: FidelityUnit,
+    /// The program's figure, and the script's.
+    values: [f64; 2],
+    limit: (f64, f64),
+}
+
+/// What a row says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FidelityVerdict {
+    /// Its interval is wholly outside of the limit, with allowance for the number of rows.
+    Outside,
+    /// There are too few pairs, or they differ too much.
+    Unknown,
+    /// Its interval is inside of the limit.
+    Inside,
+}
+
+impl FidelityVerdict {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Outside => "outside",
+            Self::Unknown => "unclear",
+            Self::Inside => "inside",
+        }
+    }
+}
+
+/// A row of all pairs.
+#[derive(Clone, Debug)]
+pub struct FidelityRow {
+    pub name: String,
+    pub(crate) scale: FidelityScale,
+    pub(crate) unit: FidelityUnit,
+    /// Means of the program and of the script.
+    pub(crate) means: [f64; 2],
+    /// Of the ratio, the difference or the distance, with its 95 % interval.
+    pub estimate: Estimate,
+    pub limit: (f64, f64),
+    pub verdict: FidelityVerdict,
+}
+
+/// A program and its script, compared.
+#[derive(Clone, Debug)]
+pub struct Fidelity {
+    pub pairs: usize,
+    /// True if the program makes no transactions.
+    pub is_whole: bool,
+    pub rows: Vec<FidelityRow>,
+}
+
+impl Fidelity {
+    /// Compares pairs of a run of the program and one of the script.
+    pub fn of(pairs: &[(TracedRun, TracedRun)]) -> Self {
+        let is_whole = pairs.iter().any(|(program, _)| program.is_whole);
+        let mut all: Vec<UndecidedRow> = Vec::new();
+        let classes = classes(pairs);
+        let costliest = costliest(pairs);
+        for (n, (program, script)) in pairs.iter().enumerate() {
+            for row in measured([program, script], is_whole, &classes, &costliest) {
+                match all.iter_mut().find(|known| known.row.name == row.name) {
+                    Some(known) => {
+                        known.values.push(row.values);
+                        known.limits.push(row.limit);
+                    }
+                    None if n == 0 => all.push(UndecidedRow { values: vec![row.values], limits: vec![row.limit], row }),
+                    None => {}
+                }
+            }
+        }
+        // A row that a pair lacks, such as times that a recorder did not see, says nothing. Neither does one of nothing.
+        all.retain(|one| {
+            let has_figures =
+                one.row.scale == FidelityScale::Distance || one.values.iter().flatten().any(|value| *value != 0.0);
+            has_figures && one.values.len() == pairs.len()
+        });
+        Self { pairs: pairs.len(), is_whole, rows: decided(all) }
+    }
+
+    /// True if more pairs can say more.
+    pub fn is_open(&self) -> bool {
+        self.pairs < LEAST_PAIRS || self.rows.iter().any(|row| row.verdict == FidelityVerdict::Unknown)
+    }
+
+    pub fn count(&self, verdict: FidelityVerdict) -> usize {
+        self.rows.iter().filter(|row| row.verdict == verdict).count()
+    }
+
+    /// The worst verdict of a row.
+    pub fn verdict(&self) -> FidelityVerdict {
+        self.rows.iter().map(|row| row.verdict).min().unwrap_or(FidelityVerdict::Unknown)
+    }
+}
+
+/// A row with the figures of all pairs.
+struct UndecidedRow {
+    row: PairRow,
+    values: Vec<[f64; 2]>,
+    limits: Vec<(f64, f64)>,
+}
+
+impl UndecidedRow {
+    /// The estimate with an interval at this level.
+    fn estimate(&self, level: f64) -> Estimate {
+        let sides: [Vec<f64>; 2] = [0, 1].map(|n| self.values.iter().map(|pair| pair[n]).collect());
+        let mean = |values: &[f64]| independent_mean(values, level).unwrap_or(Estimate::around(f64::NAN, f64::NAN));
+        match self.row.scale {
+            FidelityScale::Ratio => match paired_ratio(&sides[0], &sides[1], level) {
+                Some(test) => test.estimate,
+                // One has none of it: no pair could say otherwise. Of a single pair there is no interval.
+                None if sides[0].iter().all(|n| *n <= 0.0) => Estimate::around(f64::INFINITY, 0.0),
+                None if sides[1].iter().all(|n| *n <= 0.0) => Estimate::around(0.0, 0.0),
+                None => {
+                    let total = [0, 1].map(|n| sides[n].iter().sum::<f64>());
+                    Estimate { value: total[1] / total[0], low: f64::NAN, high: f64::NAN }
+                }
+            },
+            FidelityScale::Difference => {
+                mean(&self.values.iter().map(|[program, script]| script - program).collect::<Vec<f64>>())
+            }
+            FidelityScale::Distance => mean(&sides[1]),
+        }
+    }
+
+    fn limit(&self) -> (f64, f64) {
+        let mean =
+            |of: fn(&(f64, f64)) -> f64| self.limits.iter().map(of).sum::<f64>() / self.limits.len().max(1) as f64;
+        (mean(|limit| limit.0), mean(|limit| limit.1))
+    }
+}
+
+/// Holm's procedure for what is outside: the surest row first, each against the rows that are left. What is inside is so
+/// by its own interval.
+fn decided(rows: Vec<UndecidedRow>) -> Vec<FidelityRow> {
+    let mut is_outside = vec![false; rows.len()];
+    let pairs = rows.first().map_or(0, |row| row.values.len());
+    let has_pairs = pairs >= LEAST_PAIRS;
+    loop {
+        let left = is_outside.iter().filter(|is| !**is).count();
+        let level = 1.0 - (1.0 - LEVEL) / left.max(1) as f64;
+        let next = rows.iter().zip(&is_outside).position(|(row, is)| {
+            let (estimate, limit) = (row.estimate(level), row.limit());
+            has_pairs && !is && (estimate.low > limit.1 || estimate.high < limit.0)
+        });
+        let Some(next) = next else { break };
+        is_outside[next] = true;
+    }
+    let one = |(row, is_outside): (UndecidedRow, bool)| {
+        let (estimate, limit) = (row.estimate(LEVEL), row.limit());
+        let is_inside = has_pairs && estimate.low >= limit.0 && estimate.high <= limit.1;
+        let verdict = match (is_outside, is_inside) {
+            (true, _) => FidelityVerdict::Outside,
+            (_, true) => FidelityVerdict::Inside,
+            _ => FidelityVerdict::Unknown,
+        };
+        let means = [0, 1].map(|n| row.values.iter().map(|pair| pair[n]).sum::<f64>() / row.values.len() as f64);
+        let PairRow { name, scale, unit, .. } = row.row;
+        FidelityRow { name, scale, unit, means, estimate, limit, verdict }
+    };
+    rows.into_iter().zip(is_outside).map(one).collect()
+}
+
+/// The classes with enough calls of one side, in all pairs together.
+fn classes(pairs: &[(TracedRun, TracedRun)]) -> Vec<CallClass> {
+    let share = |class: CallClass, side: fn(&(TracedRun, TracedRun)) -> &TracedRun| {
+        pairs.iter().map(|pair| side(pair).summary.share(class)).sum::<f64>() / pairs.len().max(1) as f64
+    };
+    let has_say = |class: &CallClass| share(*class, |pair| &pair.0).max(share(*class, |pair| &pair.1)) >= SMALL_CLASS;
+    CALL_CLASSES.iter().map(|(class, ..)| *class).filter(has_say).collect()
+}
+
+/// The classes in which the program spends most time.
+fn costliest(pairs: &[(TracedRun, TracedRun)]) -> BTreeSet<CallClass> {
+    let mut times: BTreeMap<CallClass, u64> = BTreeMap::new();
+    for (class, figures) in pairs.iter().flat_map(|(program, _)| &program.summary.classes) {
+        *times.entry(*class).or_default() += figures.time;
+    }
+    let mut order: Vec<(u64, CallClass)> = times.into_iter().map(|(class, time)| (time, class)).collect();
+    order.sort_by(|a, b| b.cmp(a));
+    order.into_iter().take(COSTLIEST).map(|(_, class)| class).collect()
+}
+
+/// The rows of a pair.
+fn measured(
+    sides: [&TracedRun; 2],
+    is_whole: bool,
+    classes: &[CallClass],
+    costliest: &BTreeSet<CallClass>,
+) -> Vec<PairRow> {
+    use FidelityScale::{Difference, Distance, Ratio};
+    use FidelityUnit::{Bytes, Count, Nanoseconds, PerSecond, Percent, Share};
+    let none = ClassFigures::default();
+    let of_class = |class: CallClass| sides.map(|side| side.summary.classes.get(&class).unwrap_or(&none));
+    let each = |total: [u64; 2]| [0, 1].map(|n| total[n] as f64 / sides[n].transactions.max(1) as f64);
+    let of_all = |of: fn(&TracedRun) -> u64| each(sides.map(of));
+    let mut rows = Vec::new();
+    let mut row = |name: &str, scale, unit, values: [f64; 2], limit| {
+        rows.push(PairRow { name: name.to_owned(), scale, unit, values, limit });
+    };
+    for class in classes {
+        let shares = sides.map(|side| side.summary.share(*class) * 100.0);
+        row(&format!("share of {}", class.name()), Difference, Percent, shares, (-2.0, 2.0));
+    }
+    let per = if is_whole { "run" } else { "transaction" };
+    for class in classes {
+        let calls = each(of_class(*class).map(|figures| figures.calls));
+        row(&format!("{} a {per}", class.name()), Ratio, Count, calls, (0.9, 1.0 / 0.9));
+    }
+    let exact = (0.98, 1.0 / 0.98);
+    for (class, name) in [(CallClass::Read, "read"), (CallClass::Write, "written")] {
+        let figures = of_class(class);
+        if let Some((distance, [n, m])) = sizes_apart(figures.map(|figures| &figures.sizes)) {
+            let limit = KOLMOGOROV * (1.0 / n + 1.0 / m).sqrt();
+            let name = format!("sizes {name}, distance");
+            row(&name, Distance, Share, [0.0, distance], (0.0, limit.max(NEAR)));
+        }
+        row(&format!("bytes {name} a {per}"), Ratio, Bytes, each(figures.map(|figures| figures.bytes)), exact);
+    }
+    row(&format!("syncs a {per}"), Ratio, Count, of_all(TracedRun::syncs), exact);
+    if sides.iter().all(|side| side.syncs() > 0) {
+        row("order of syncs, distance", Distance, Share, [0.0, sync_distance(sides)], (0.0, 0.02));
+    }
+    let [files, directories] = [sides.map(|side| side.files as f64), sides.map(|side| side.directories as f64)];
+    // Other threads than that of the last transaction may be in the middle of one.
+    let allowed = (files[0] * 0.01).max(sides[1].summary.threads.len() as f64 - 1.0);
+    row("files", Difference, Count, files, (-allowed, allowed));
+    let more = SET_DIRECTORIES * sides[1].file_sets as f64;
+    let allowed = (directories[0] * 0.01).max(more);
+    row("directories", Difference, Count, directories, (-allowed, allowed));
+    let times = (0.85, 1.0 / 0.85);
+    for (of, name) in
+        [(TracedRun::running_time as fn(&TracedRun) -> Option<u64>, "running"), (TracedRun::blocked_time, "blocked")]
+    {
+        if let [Some(program), Some(script)] = sides.map(of)
+            && [program, script]
+                .iter()
+                .zip(sides)
+                .any(|(time, side)| *time as f64 > SMALL_TIME * side.busy_time() as f64)
+        {
+            row(&format!("{name} between calls a {per}"), Ratio, Nanoseconds, each([program, script]), times);
+        }
+    }
+    let in_calls = of_all(|side| side.summary.time());
+    row(&format!("in calls a {per}"), Ratio, Nanoseconds, in_calls, (0.75, 1.0 / 0.75));
+    if !is_whole {
+        let rate = |side: &TracedRun| side.transactions as f64 * 1e9 / side.span.max(1) as f64;
+        row("transactions a second", Ratio, PerSecond, sides.map(rate), (0.8, 1.25));
+        for (share, name, limit) in [(0.5, "p50", (0.67, 1.5)), (0.99, "p99", (0.5, 2.0))] {
+            let of = |side: &TracedRun| side.latencies.quantile(share).unwrap_or(0) as f64;
+            row(&format!("transaction {name}"), Ratio, Nanoseconds, sides.map(of), limit);
+        }
+    }
+    for class in costliest {
+        let of = |figures: &ClassFigures| figures.durations.quantile(0.5).unwrap_or(0) as f64;
+        row(&format!("{} p50", class.name()), Ratio, Nanoseconds, of_class(*class).map(of), (0.67, 1.5));
+    }
+    let lost = 100.0 * sides[0].not_modelled as f64 / sides[0].bytes.max(1) as f64;
+    row("bytes that no flowop moves", Difference, Percent, [lost, 0.0], (-2.0, 2.0));
+    rows
+}
+
+/// How far the sizes of two sides are apart, and how many there are.
+fn sizes_apart(sizes: [&Spread; 2]) -> Option<(f64, [f64; 2])> {
+    let totals = sizes.map(|sizes| sizes.total() as f64);
+    (totals[0] > 0.0 && totals[1] > 0.0).then(|| (sizes[0].distance(sizes[1]), totals))
+}
+
+/// The share of the pairs of syncs, one after the other, that would have to be others.
+fn sync_distance(sides: [&TracedRun; 2]) -> f64 {
+    let share =
+        |side: &TracedRun, key| side.sync_pairs.get(key).copied().unwrap_or(0) as f64 / side.syncs().max(1) as f64;
+    let keys: BTreeSet<_> = sides.iter().flat_map(|side| side.sync_pairs.keys()).collect();
+    keys.into_iter().map(|key| (share(sides[0], key) - share(sides[1], key)).abs()).sum::<f64>() / 2.0
+}
