@@ -68,7 +68,7 @@ pub(super) fn blocks(arms: &[ArmRecords; 2], names: &[String; 2]) -> Vec<SheetBl
 /// The table of the requests of open loops: the rates as means over the runs of an arm, the times of all its runs together.
 fn requests(arms: &[ArmRecords; 2]) -> SheetTable {
     let percentiles = || percentiles_on(usize::MAX);
-    let columns = ["request", "offered/s", "done/s", "backlog"].into_iter().chain(percentiles().map(|of| of.name));
+    let columns = ["request", "arrived/s", "done/s", "backlog"].into_iter().chain(percentiles().map(|of| of.name));
     let mut table = SheetTable::new("Requests of the open loops, with response times", columns);
     let [a, b] = arms;
     for (name, rates) in a.rates.iter().filter_map(|(name, of_a)| Some((name, [of_a, b.rates.get(name)?]))) {

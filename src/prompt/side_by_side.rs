@@ -157,9 +157,9 @@ fn request_groups(runs: &[Run]) -> Vec<RowGroup> {
         let name = printable::within(name.trim_start_matches('.'), MAX_NAME_WIDTH).into_owned();
         let found: Vec<Option<&RequestRow<'_>>> = all.iter().map(|rows| rows.get(*key)).collect();
         let requests: Vec<Option<&ThreadRequests>> = found.iter().map(|row| (*row)?.requests).collect();
-        let offered = figure(&requests, format!("{name} offered/s"), |of| Some((*of)?.offered_per_s), measured);
+        let arrived = figure(&requests, format!("{name} arrived/s"), |of| Some((*of)?.offered_per_s), measured);
         let done = figure(&found, format!("{name} done/s"), |row| Some((*row)?.per_s), measured);
-        let mut shown: Vec<ComparedRow> = offered.into_iter().chain(done).collect();
+        let mut shown: Vec<ComparedRow> = arrived.into_iter().chain(done).collect();
         if requests.iter().flatten().any(|requests| requests.backlog > 0) {
             let form = |requests: f64| grouped(requests as u64);
             shown.extend(figure(&requests, format!("{name} backlog"), |of| Some((*of)?.backlog as f64), form));
@@ -255,8 +255,8 @@ mod tests {
         let text = table(&runs, 0, false, None, None);
         let rows = names(&text);
         let at = |name: &str| rows.iter().position(|row| *row == name).unwrap_or(usize::MAX);
-        let order = ["upload offered/s", "upload done/s", "upload backlog", "upload response p50"];
-        let order = [&order[..], &["view offered/s", "query ops/s", "ops/s", "write ops/s"]].concat();
+        let order = ["upload arrived/s", "upload done/s", "upload backlog", "upload response p50"];
+        let order = [&order[..], &["view arrived/s", "query ops/s", "ops/s", "write ops/s"]].concat();
         let order: Vec<usize> = order.into_iter().map(at).collect();
         assert!(order.is_sorted() && order.last() < Some(&usize::MAX), "{order:?}\n{text}");
         assert!(text.contains("+20.0 %") && at("view backlog") == usize::MAX, "{text}");
@@ -276,7 +276,7 @@ mod tests {
         for lines in [30, 22, 16] {
             let text = table(&runs, 0, false, Some(80), Some(lines));
             assert!(text.lines().count() <= lines, "{lines} lines:\n{text}");
-            assert!(text.ends_with(" more (`compare -v`)\n") && text.contains("upload offered/s"), "{text}");
+            assert!(text.ends_with(" more (`compare -v`)\n") && text.contains("upload arrived/s"), "{text}");
             assert!(!text.contains("rare1 ") && text.contains("\nops/s "), "{text}");
         }
     }

@@ -45,7 +45,7 @@ impl RequestRow<'_> {
 
 /// The headings on a screen of this width.
 pub(crate) fn headings(width: usize) -> impl Iterator<Item = &'static str> {
-    ["offered/s", "done/s", "backlog"].into_iter().chain(time_headings_on(width))
+    ["arrived/s", "done/s", "backlog"].into_iter().chain(time_headings_on(width))
 }
 
 /// Returns the requests of a run in lines of at most `width` columns; nothing for a run without open loops, or an earlier

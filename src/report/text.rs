@@ -289,7 +289,11 @@ fn distributions(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 /// Writes the rates, the backlog and the response times of an open loop.
 pub(super) fn open_loop(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let Some(open) = &run.open_loop else { return Ok(()) };
-    writeln!(out, "\noffered {} requests/s, achieved {}", measured(open.offered_per_s), measured(open.achieved_per_s))?;
+    // What arrives at random differs from what the script asks for. Earlier versions did not record the latter.
+    let requested = open.requested_per_s.map(|rate| format!("requested {} requests/s, ", measured(rate)));
+    let unit = if requested.is_some() { "" } else { " requests/s" };
+    let [arrived, achieved] = [open.offered_per_s, open.achieved_per_s].map(measured);
+    writeln!(out, "\n{}arrived {arrived}{unit}, achieved {achieved}", requested.unwrap_or_default())?;
     if open.backlog > 0 {
         let (behind, oldest) = (count(open.backlog, "request"), latency(open.backlog_oldest_seconds * 1e9));
         writeln!(out, "backlog at the end: {behind}, the oldest overdue by {oldest}")?;
@@ -537,6 +541,7 @@ mod tests {
         second.filesets[0].verdict = Some(Verdict::Both);
         second.filesets[0].device_bytes = Some(DeviceBytes { read: 5 << 30, written: 1 << 20 });
         second.open_loop = Some(OpenLoop {
+            requested_per_s: Some(20_010.0),
             offered_per_s: 20_000.0,
             achieved_per_s: 13_927.0,
             backlog: 1_200,

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Offered and achieved load of an open loop.
+/// Requested, arrived and achieved load of an open loop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpenLoop {
-    /// The requests per second that the script asks for, over the same time as those below. Those that are offered differ
+    /// The requests per second that the script asks for, over the same time as those below. Those that arrive differ
     /// from it by chance if they arrive at random. Null in results of earlier versions.
     pub requested_per_s: Option<f64>,
     /// Intended starts per second, over the time of the phases that have open loops.

@@ -395,7 +395,7 @@ impl Warning {
                 } else {
                     String::new()
                 };
-                format!("{} requests/s offered, {} achieved{lost}", measured(*offered_per_s), measured(*achieved_per_s))
+                format!("{} requests/s arrived, {} achieved{lost}", measured(*offered_per_s), measured(*achieved_per_s))
             }
             Self::PhaseLate { number, seconds } => {
                 format!("phase {number} began {} after its `start=`", duration::seconds(*seconds))

@@ -59,7 +59,7 @@ pub static TERMS: &[TermEntry] = &[
     term("lateness", "delay between the intended and the actual start of a request", ""),
     term("closed loop", "the next operation starts when the one before has ended", ""),
     term("open loop", "requests start at given times (`rate=`, `totalrate=`)", ""),
-    term("offered, achieved", "requests per second that should start; that ended", ""),
+    term("requested, arrived, achieved", "requests per second that the script asks for; that should start; that ended", ""),
     term("backlog", "requests that have not started in time", ""),
     term("think time", "a pause between operations; `delay`", ""),
     term("queue depth", "operations in flight: at most `iodepth=` for asynchronous flowops, else the number of threads",

@@ -104,7 +104,7 @@ fn answers_of_the_shell_fit_a_screen() {
             "{all}"
         );
         let at = |start: &str| compared.iter().position(|line| line.starts_with(start)).unwrap_or(usize::MAX);
-        let rows = ["$clients ", "seconds ", "upload offered/s ", "upload done/s ", "ops/s ", "mean latency "].map(at);
+        let rows = ["$clients ", "seconds ", "upload arrived/s ", "upload done/s ", "ops/s ", "mean latency "].map(at);
         assert!(rows.is_sorted() && rows[5] < usize::MAX, "{rows:?}\n{all}");
         assert!(all.contains("(`compare -v`)") || size.1 > 24, "{all}");
         assert!(all.contains("note: these are single runs"), "{all}");
