@@ -150,6 +150,11 @@ impl CallAction {
         matches!(self, Self::OpenFile | Self::CreateFile | Self::CreateUnnamed | Self::OpenDir)
     }
 
+    /// True if the name of a file goes, or what it stands for changes.
+    pub(crate) fn changes_names(self) -> bool {
+        matches!(self, Self::Delete | Self::Rename | Self::Link | Self::Chmod | Self::Chown | Self::SetTimes)
+    }
+
     /// What a call does. `None` for one that no flowop makes.
     pub(crate) fn of(call: &TracedCall, before: Before) -> Option<Self> {
         let kind = call.kind.get();

@@ -3,7 +3,8 @@
 //! The calls are taken in the words of the language (`action`), on the file sets that their names make (`files`, `sets`),
 //! thread by thread (`streams`). Threads that are alike are one loop (`model`): its iterations are found by a call that
 //! begins them anew, or else by the open files (`cut`), and their shapes become one tree (`tree`) with what was seen at each
-//! place (`samples`, `values`). Files that stay open are told from those of one job (`openings`). `script` and `lines` write it down.
+//! place (`samples`, `values`). Files that stay open are told from those of one job (`openings`), and
+//! calls that flowops make by themselves are left out (`own_looks`). `script` and `lines` write it down.
 //!
 //! Whether the script does what the program does is told by recording both (`fidelity`).
 
@@ -14,6 +15,7 @@ mod files;
 mod lines;
 mod model;
 mod openings;
+mod own_looks;
 mod samples;
 mod script;
 mod sets;
@@ -93,6 +95,7 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
         set.has_many_open = own.count() * 2 > threads.len() * 3;
     }
     let (calls, knows_time) = (streams.calls, streams.knows_time);
+    let implied = streams.implied;
     let not_modelled = streams.not_modelled.clone();
     let threads = streams.threads.values().filter(|stream| !stream.steps.is_empty()).count();
     let all: usize = streams.threads.values().map(|stream| stream.steps.len()).sum();
@@ -170,7 +173,7 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
         text,
         is_incomplete,
         calls,
-        modelled: covered as u64,
+        modelled: covered as u64 + implied,
         transaction: transaction.map(|(_, end)| end),
     })
 }

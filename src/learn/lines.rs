@@ -288,7 +288,8 @@ impl LoopWriter<'_, '_> {
         flowop: &mut String,
         attributes: &mut String,
     ) {
-        let bytes = Drawn::of(&samples.bytes.sorted());
+        let mean = samples.moved as f64 / samples.calls.max(1) as f64;
+        let bytes = Drawn::of(&samples.bytes.sorted()).with_mean(mean);
         let offsets =
             OffsetPattern::of(samples.share(bits::NEXT), samples.share(bits::APPEND), &samples.offsets.sorted());
         match symbol.action.row().values {

@@ -6,7 +6,7 @@ use crate::lines::LoopWriter;
 use crate::model::{LearnedModel, Loop, LoopBody};
 use crate::sets::{LearnedSet, LearnedSets, word};
 use crate::streams::{CallSymbol, NO_SLOT};
-use crate::values::Drawn;
+use crate::values::{Drawn, sizes_of_files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use wml_text::count::{at_most, count};
@@ -138,7 +138,7 @@ impl<'a> ScriptWriter<'a> {
                 let _ = writeln!(text, "define file name={},path=$dir,size={bytes}{exists}", set.name);
                 continue;
             }
-            let size = self.value(&Drawn::of(&sizes), &format!("{}_file_size", set.name), size::in_script);
+            let size = self.file_sizes(&sizes, set);
             let known = (set.sizes.len() as u64).max(1);
             let percent = (set.existing * 100 / known).max(set.existing.min(1));
             let (entries, percent) = match percent {
@@ -154,7 +154,7 @@ impl<'a> ScriptWriter<'a> {
             let _ = writeln!(settings, "set ${}_files={entries}", set.name);
             let width = if set.dirs <= 1 { 1_000_000 } else { (known / set.dirs).max(1) };
             let line = format!(
-                "define fileset name={},path=$dir,entries=${}_files,size={size},dirwidth={width},prealloc={percent}",
+                "define fileset name={},path=$dir,entries=${}_files,{size},dirwidth={width},prealloc={percent}",
                 set.name, set.name
             );
             let _ = writeln!(text, "{}", folded(&line));
@@ -172,6 +172,21 @@ impl<'a> ScriptWriter<'a> {
             );
         }
         text
+    }
+
+    /// The attribute with the sizes of a set's files.
+    fn file_sizes(&mut self, sorted: &[u64], set: &LearnedSet) -> String {
+        let rows = match Drawn::of(sorted) {
+            Drawn::Always(size) => return format!("size={}", size::in_script(size)),
+            Drawn::Table(_) => sizes_of_files(sorted),
+        };
+        let rows = rows.iter().map(|(bytes, files)| {
+            let bytes = size::in_script(*bytes);
+            format!("{bytes}-{bytes}:{files}")
+        });
+        let name = format!("{}_file_sizes", set.name);
+        let _ = writeln!(self.variables, "set ${name}=\"{}\"", rows.collect::<Vec<_>>().join(" "));
+        format!("sizetable=${name}")
     }
 
     /// The flowops of a thread.

@@ -241,7 +241,8 @@ fn place_of(path: PathId, is_dir: bool, base: PathId, paths: &PathTable) -> (Str
     }
     let top = top.map(|top| String::from_utf8_lossy(paths.name(top)).into_owned()).unwrap_or_default();
     let name = String::from_utf8_lossy(paths.name(path)).into_owned();
-    let ext = name.rsplit_once('.').filter(|(before, _)| !before.is_empty()).map(|(_, ext)| ext.to_owned());
+    // Of a hidden file the name: it is no file like those beside it.
+    let ext = name.rsplit_once('.').map(|(_, ext)| ext.to_owned());
     let is_word = |ext: &String| ext.len() <= 12 && ext.chars().any(|c| c.is_ascii_alphabetic());
     (masked(&top), ext.filter(is_word).unwrap_or_default())
 }

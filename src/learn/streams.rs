@@ -2,6 +2,7 @@
 
 use crate::action::{ActionTarget, Before, CallAction};
 use crate::files::Files;
+use crate::own_looks::{CallsBefore, OwnLooks};
 use crate::sets::LearnedSets;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use wml_trace::{CallArg, CallClass, PathId, TraceEvent, TracedCall, flags as numbers};
@@ -95,6 +96,9 @@ struct ThreadState {
     awaited: u64,
     /// Time that it ran and slept since the last call of the stream.
     pending: (u64, u64),
+    before: CallsBefore,
+    /// The directory that is being listed, and whose end was not reached yet.
+    listing: Option<PathId>,
 }
 
 impl ThreadState {
@@ -107,6 +111,30 @@ impl ThreadState {
         let running = gap.saturating_sub(between.runnable).saturating_sub(between.blocked);
         self.pending.0 = self.pending.0.saturating_add(running);
         self.pending.1 = self.pending.1.saturating_add(between.blocked.saturating_sub(awaited));
+    }
+
+    /// Takes the last steps away: the next call makes them by itself.
+    fn take_back(&mut self, steps: usize) {
+        for step in self.stream.steps.drain(self.stream.steps.len().saturating_sub(steps)..) {
+            self.pending.0 = self.pending.0.saturating_add(u64::from(step.running));
+            self.pending.1 = self.pending.1.saturating_add(u64::from(step.asleep));
+        }
+    }
+
+    /// True if a call reads more of a directory that is being listed.
+    fn goes_on_listing(&mut self, action: CallAction, path: PathId, result: i64) -> bool {
+        match action {
+            CallAction::ListDir => {
+                let goes_on = self.listing == Some(path);
+                self.listing = (result > 0).then_some(path);
+                goes_on
+            }
+            CallAction::CloseDir if self.listing == Some(path) => {
+                self.listing = None;
+                false
+            }
+            _ => false,
+        }
     }
 
     fn open_slot(&mut self, path: PathId, flags: i32) -> u8 {
@@ -144,6 +172,8 @@ pub(crate) struct CallStreams {
     /// Calls that no flowop makes, by their names: how many, and their bytes.
     pub(crate) not_modelled: BTreeMap<&'static str, (u64, u64)>,
     pub(crate) calls: u64,
+    /// Calls that flowops make by themselves.
+    pub(crate) implied: u64,
     /// False if the recorder did not see how threads spent the time between calls.
     pub(crate) knows_time: bool,
     /// Files that were made (1) or removed (−1) of each set, with the time.
@@ -160,6 +190,7 @@ pub(crate) struct StreamBuilder<'a> {
     numbers: HashMap<CallSymbol, u16>,
     /// Where the next sequential call on a file that stays open begins.
     next: HashMap<PathId, u64>,
+    looks: OwnLooks,
     streams: CallStreams,
 }
 
@@ -171,6 +202,7 @@ impl<'a> StreamBuilder<'a> {
             threads: HashMap::new(),
             numbers: HashMap::new(),
             next: HashMap::new(),
+            looks: OwnLooks::default(),
             streams: CallStreams::default(),
         }
     }
@@ -259,7 +291,7 @@ impl<'a> StreamBuilder<'a> {
         let mut file_flags = flags;
         let slot = match (names, action) {
             (ActionTarget::Opens, action) if action.opens() => {
-                if stays {
+                if stays || self.looks.opens_place(action, call) {
                     NO_SLOT
                 } else {
                     thread.open_slot(path, flags)
@@ -279,6 +311,15 @@ impl<'a> StreamBuilder<'a> {
             && slot == NO_SLOT
             && matches!(action, CallAction::OpenFile | CallAction::CreateFile | CallAction::CloseFile);
         let own = slot.checked_sub(1).map(usize::from);
+        thread.before.begin(call.start);
+        let is_open = own.is_some_and(|own| thread.slots[own].is_open);
+        let is_implied = self.looks.is_on_place(action, call, is_open)
+            || thread.goes_on_listing(action, path, call.result)
+            || self.looks.is_behind_open(action, call, &thread.before);
+        let looked = self.looks.before_change(action, call, &thread.before);
+        thread.take_back(looked);
+        self.streams.implied += looked as u64 + u64::from(is_implied);
+        thread.before.add(action, path);
         if let Some(own) = own {
             file_flags = thread.slots[own].flags;
             if matches!(action, CallAction::CloseFile | CallAction::CloseDir) {
@@ -336,7 +377,7 @@ impl<'a> StreamBuilder<'a> {
         };
         let short = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         thread.stream.process = call.process;
-        if is_dropped {
+        if is_dropped || is_implied {
             return;
         }
         let (running, asleep) = std::mem::take(&mut thread.pending);
@@ -365,12 +406,12 @@ impl<'a> StreamBuilder<'a> {
             thread.slots[own].last_write = Some(thread.stream.steps.len());
         }
         thread.stream.steps.push(CallStep { symbol, ..step });
-        join_directory_sync(&mut thread.stream.steps, &mut self.streams.symbols, &mut self.numbers);
+        join_directory_job(&mut thread.stream.steps, &mut self.streams.symbols, &mut self.numbers);
     }
 }
 
-/// A directory that is opened, synced and closed is one flowop.
-fn join_directory_sync(
+/// A directory that is opened, synced or listed, and closed is one flowop.
+fn join_directory_job(
     steps: &mut Vec<CallStep>,
     symbols: &mut Vec<CallSymbol>,
     numbers: &mut HashMap<CallSymbol, u16>,
@@ -379,7 +420,7 @@ fn join_directory_sync(
     let of = |step: &CallStep| symbols[usize::from(step.symbol)];
     let (first, middle, last) = (of(open), of(sync), of(close));
     let is_it = first.action == CallAction::OpenDir
-        && matches!(middle.action, CallAction::FsyncDir | CallAction::FdatasyncDir)
+        && matches!(middle.action, CallAction::FsyncDir | CallAction::FdatasyncDir | CallAction::ListDir)
         && last.action == CallAction::CloseDir
         && first.slot == last.slot;
     if !is_it {

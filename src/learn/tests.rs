@@ -148,10 +148,10 @@ fn sessions_are_repeated_and_a_call_that_some_have_is_a_choice() {
         for k in 0..5 {
             let file = format!("/d/tree/{:03}", (n * 5 + k) % 200);
             trace.open(&file, 0);
+            trace.moves("read", &file, 0, 8192, 8192);
             if (n * 5 + k) % 4 == 0 {
                 trace.call("fstat", &file, |call| call.stat_size = Some(8192));
             }
-            trace.moves("read", &file, 0, 8192, 8192);
             trace.call("close", &file, |call| call.size = Some(8192));
         }
         trace.moves("pwrite64", "/d/log", n * 100, n * 100, 100);
@@ -161,6 +161,70 @@ fn sessions_are_repeated_and_a_call_that_some_have_is_a_choice() {
     assert!(script.contains("by=slot,weight=24.95"), "{script}");
     assert!(script.contains("entries=$tree_files,size=8k"), "{script}");
     assert!(script.lines().count() < 60, "{script}");
+}
+
+#[test]
+fn a_look_that_a_flowop_makes_by_itself_is_not_made_twice() {
+    let mut trace = MadeTrace::new();
+    for n in 0..600u64 {
+        let file = format!("/d/tree/{n:03}");
+        trace.open(&file, 0);
+        trace.call("fstat", &file, |call| call.stat_size = Some(8192));
+        trace.moves("read", &file, 0, 8192, 8192);
+        trace.call("close", &file, |call| call.size = Some(8192));
+        // Directly after the first time the engine does not look again, but the program does.
+        trace.open(&file, 0);
+        trace.call("fstat", &file, |call| call.stat_size = Some(8192));
+        trace.call("close", &file, |call| call.size = Some(8192));
+    }
+    let script = trace.script();
+    let lines: Vec<&str> = script.lines().map(str::trim).collect();
+    let behind = |flowop: &str| {
+        let at = lines.iter().position(|line| line.starts_with(flowop)).unwrap_or_else(|| panic!("{script}"));
+        lines[at - 1]
+    };
+    assert!(behind("flowop read").starts_with("flowop openfile"), "{script}");
+    assert!(behind("flowop statfile").starts_with("flowop openfile"), "{script}");
+    assert_eq!(script.matches("flowop statfile").count(), 1, "{script}");
+}
+
+#[test]
+fn a_name_that_is_looked_at_before_it_goes_is_one_flowop() {
+    let mut trace = MadeTrace::new();
+    for n in 0..300u64 {
+        let (new, old) = (format!("/d/new/{n:03}"), format!("/d/old/{n:03}"));
+        trace.call("newfstatat", &old, |call| call.stat_size = Some(100));
+        trace.call("newfstatat", &new, |call| call.result = -2);
+        let second = Some(trace.paths.resolve(PathId::ROOT, new.as_bytes()));
+        trace.call("renameat2", &old, |call| call.second_path = second);
+        trace.call("newfstatat", &new, |call| call.stat_size = Some(100));
+        trace.call("unlinkat", &new, |_| ());
+    }
+    let script = trace.script();
+    assert!(!script.contains("statfile"), "{script}");
+    assert!(script.contains("flowop rename") && script.contains("flowop deletefile"), "{script}");
+}
+
+#[test]
+fn a_directory_is_listed_by_one_flowop_and_a_place_for_names_is_none() {
+    let mut trace = MadeTrace::new();
+    for n in 0..300u64 {
+        let dir = format!("/d/tree/{n:03}");
+        let is_dir = |call: &mut TracedCall| call.mode = Some(flags::S_IFDIR | 0o755);
+        trace.call("openat", &dir, |call| (call.flags, call.mode) = (Some(flags::O_PATH as u32), Some(flags::S_IFDIR)));
+        trace.call("fstat", &dir, is_dir);
+        trace.call("openat", &dir, |call| (call.flags, call.mode, call.result) = (Some(0), Some(flags::S_IFDIR), 4));
+        for bytes in [3000, 200, 0] {
+            trace.call("getdents64", &dir, |call| (call.wanted, call.result) = (Some(32_768), bytes));
+        }
+        trace.call("close", &dir, is_dir);
+        trace.call("newfstatat", &format!("{dir}/a"), |call| call.stat_size = Some(100));
+    }
+    let script = trace.script();
+    let mut found = flowops(&script, "loop1");
+    found.retain(|flowop| flowop != "compute");
+    found.sort_unstable();
+    assert_eq!(found, ["listdir", "statfile"], "{script}");
 }
 
 #[test]

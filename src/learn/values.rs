@@ -2,8 +2,15 @@
 
 use std::collections::BTreeMap;
 
-/// Rows of a table of ranges.
+/// Rows of a table of ranges, and with those that are divided because their values lie unevenly.
 const MOST_ROWS: usize = 12;
+const MOST_DIVIDED: usize = 24;
+/// How far the middle of a row may be from the mean of its values, as a share of the mean of all.
+const UNEVEN: f64 = 0.002;
+/// How far whole per cents may move the mean.
+const MOVED: f64 = 0.006;
+/// How far ranges are moved at most, as a share of their values.
+const MOST_MOVED: f64 = 0.05;
 /// A value with this share of the draws is a constant.
 const CONSTANT: f64 = 0.99;
 
@@ -11,7 +18,7 @@ const CONSTANT: f64 = 0.99;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Drawn {
     Always(u64),
-    /// Per cent, and the range from which values are drawn.
+    /// Weight, and the range from which values are drawn.
     Table(Vec<(u64, u64, u64)>),
 }
 
@@ -35,25 +42,64 @@ impl Drawn {
         common.retain(|(_, count)| *count as f64 >= 0.02 * n);
         let rest: Vec<u64> =
             sorted.iter().copied().filter(|value| !common.iter().any(|(own, _)| own == value)).collect();
-        let mut rows: Vec<(f64, u64, u64)> =
-            common.iter().map(|(value, count)| (*count as f64 / n, *value, *value)).collect();
-        if !rest.is_empty() {
-            let ranges = [1, 2, 3, 4, 6].into_iter().find(|rows| is_even(&rest, *rows)).unwrap_or(MOST_ROWS);
-            for row in 0..ranges {
-                let (from, to) = (row * rest.len() / ranges, (row + 1) * rest.len() / ranges);
-                if from < to {
-                    rows.push(((to - from) as f64 / n, rest[from], rest[to - 1]));
-                }
+        let mean = sorted.iter().map(|value| *value as f64).sum::<f64>() / n;
+        let is_close = |rows: &Vec<(u64, u64, u64)>| {
+            let all: f64 = rows.iter().map(|(weight, ..)| *weight as f64).sum();
+            let sum: f64 = rows.iter().map(|(weight, low, high)| *weight as f64 * middle(*low, *high)).sum();
+            (sum / all - mean).abs() <= MOVED * mean
+        };
+        let found = [100, 1000].into_iter().map(|of| table(&common, &rest, sorted.len(), of)).find(is_close);
+        Self::Table(found.unwrap_or_else(|| table(&common, &rest, sorted.len(), 10_000)))
+    }
+}
+
+impl Drawn {
+    /// The same with a mean that is known of more values than these: the ranges are moved a little.
+    pub(crate) fn with_mean(self, mean: f64) -> Self {
+        let Self::Table(mut rows) = self else { return self };
+        let all: f64 = rows.iter().map(|(weight, ..)| *weight as f64).sum();
+        let sum = |is_range: bool| -> f64 {
+            let own = rows.iter().filter(|(_, low, high)| (low < high) == is_range);
+            own.map(|(weight, low, high)| *weight as f64 * middle(*low, *high)).sum()
+        };
+        let factor = (mean * all - sum(false)) / sum(true).max(1.0);
+        if (factor - 1.0).abs() < MOST_MOVED {
+            for (_, low, high) in rows.iter_mut().filter(|(_, low, high)| low < high) {
+                (*low, *high) = ((*low as f64 * factor) as u64, (*high as f64 * factor) as u64);
             }
         }
-        rows.sort_by_key(|(_, low, high)| (*low, *high));
-        rows.dedup_by(|next, row| {
-            let is_same = (next.1, next.2) == (row.1, row.2);
-            row.0 += if is_same { next.0 } else { 0.0 };
-            is_same
-        });
-        Self::Table(whole_percents(&rows))
+        Self::Table(rows)
     }
+}
+
+fn middle(low: u64, high: u64) -> f64 {
+    f64::midpoint(low as f64, high as f64)
+}
+
+/// Rows for common values, each with its count, and for ranges of the others. Their weights add up to `of`.
+fn table(common: &[(u64, usize)], rest: &[u64], n: usize, of: u64) -> Vec<(u64, u64, u64)> {
+    let shares: Vec<f64> =
+        common.iter().map(|(_, count)| *count).chain([rest.len()]).map(|count| count as f64 / n as f64).collect();
+    let weights = whole_weights(&shares, of);
+    let mut rows: Vec<(u64, u64, u64)> =
+        common.iter().zip(&weights).map(|((value, _), weight)| (*weight, *value, *value)).collect();
+    let units = weights[common.len()] as usize;
+    if units > 0 {
+        let ranges = [1, 2, 3, 4, 6].into_iter().find(|rows| is_even(rest, *rows)).unwrap_or(MOST_ROWS).min(units);
+        let parts = (0..ranges).map(|row| (row * units / ranges, (row + 1) * units / ranges)).collect();
+        for (from, to) in divided(rest, units, parts) {
+            let (first, last) = (from * rest.len() / units, (to * rest.len() / units).max(1) - 1);
+            rows.push(((to - from) as u64, rest[first.min(last)], rest[last]));
+        }
+    }
+    rows.retain(|(weight, ..)| *weight > 0);
+    rows.sort_by_key(|(_, low, high)| (*low, *high));
+    rows.dedup_by(|next, row| {
+        let is_same = (next.1, next.2) == (row.1, row.2);
+        row.0 += if is_same { next.0 } else { 0 };
+        is_same
+    });
+    rows
 }
 
 /// True if sorted values are spread evenly over each of so many parts: none is further off than two hundredths of all.
@@ -69,22 +115,73 @@ fn is_even(sorted: &[u64], parts: usize) -> bool {
     })
 }
 
-/// Shares as whole per cents that add up to 100.
-fn whole_percents(rows: &[(f64, u64, u64)]) -> Vec<(u64, u64, u64)> {
-    let mut all: Vec<(u64, f64)> =
-        rows.iter().map(|(share, ..)| ((share * 100.0) as u64, (share * 100.0).fract())).collect();
-    let mut missing = 100u64.saturating_sub(all.iter().map(|(percent, _)| percent).sum());
+/// Divides the parts of sorted values whose middle is not their mean, the furthest first: a uniform draw has that mean. A
+/// part is a range of `units` of all values, and one unit is not divided.
+fn divided(sorted: &[u64], units: usize, mut parts: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+    let most = UNEVEN * sorted.iter().map(|value| *value as f64).sum::<f64>();
+    let off = |(from, to): (usize, usize)| {
+        let values = &sorted[from * sorted.len() / units..to * sorted.len() / units];
+        let [first, .., last] = values else { return 0.0 };
+        let sum = values.iter().map(|value| *value as f64).sum::<f64>();
+        if to - from < 2 { 0.0 } else { (sum - values.len() as f64 * middle(*first, *last)).abs() }
+    };
+    while parts.len() < MOST_DIVIDED {
+        let furthest = parts.iter().enumerate().max_by(|a, b| off(*a.1).total_cmp(&off(*b.1)));
+        let Some((n, (from, to))) = furthest.map(|(n, part)| (n, *part)).filter(|(_, part)| off(*part) > most) else {
+            break;
+        };
+        let middle = from.midpoint(to);
+        parts[n] = (from, middle);
+        parts.insert(n + 1, (middle, to));
+    }
+    parts
+}
+
+/// Shares as whole numbers that add up to this one.
+fn whole_weights(shares: &[f64], of: u64) -> Vec<u64> {
+    let mut all: Vec<u64> = shares.iter().map(|share| (share * of as f64) as u64).collect();
+    let mut missing = of.saturating_sub(all.iter().sum());
     let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by(|a, b| all[*b].1.total_cmp(&all[*a].1));
+    let rest = |n: &usize| (shares[*n] * of as f64).fract();
+    order.sort_by(|a, b| rest(b).total_cmp(&rest(a)));
     for n in order.into_iter().cycle().take(all.len() * 100) {
         if missing == 0 {
             break;
         }
-        all[n].0 += 1;
+        all[n] += 1;
         missing -= 1;
     }
-    let rows = rows.iter().zip(&all).map(|((_, low, high), (percent, _))| (*percent, *low, *high));
-    rows.filter(|(percent, ..)| *percent > 0).collect()
+    all
+}
+
+/// Parts of the files of a set, each with the mean of its sizes, and the longest table of them.
+const SIZE_PARTS: usize = 20;
+const MOST_SIZES: usize = 32;
+
+/// Sizes of files as a few with the number of files that have them: the bytes of all are those of the files.
+pub(crate) fn sizes_of_files(sorted: &[u64]) -> Vec<(u64, u64)> {
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    sorted.iter().for_each(|size| *counts.entry(*size).or_default() += 1);
+    if counts.len() <= SIZE_PARTS {
+        return counts.into_iter().collect();
+    }
+    let parts = (0..SIZE_PARTS).map(|n| (n * sorted.len() / SIZE_PARTS, (n + 1) * sorted.len() / SIZE_PARTS));
+    let mut parts: Vec<(usize, usize)> = parts.collect();
+    // The last parts may have files that are far larger than the others.
+    while parts.len() < MOST_SIZES {
+        let last = parts[parts.len() - 1];
+        if last.1 - last.0 < 2 || sorted[last.1 - 1] < 2 * sorted[last.0] {
+            break;
+        }
+        let middle = last.0.midpoint(last.1);
+        parts.pop();
+        parts.extend([(last.0, middle), (middle, last.1)]);
+    }
+    let mean = |from: usize, to: usize| {
+        let sum = sorted[from..to].iter().map(|size| u128::from(*size)).sum::<u128>();
+        u64::try_from(sum / (to - from) as u128).unwrap_or(u64::MAX)
+    };
+    parts.into_iter().map(|(from, to)| (mean(from, to), (to - from) as u64)).collect()
 }
 
 /// Where transfers of a place are.

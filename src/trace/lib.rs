@@ -47,7 +47,7 @@ mod writer;
 pub mod flags {
     pub use libc::{
         EEXIST, ENOENT, ENOTDIR, F_GETLK, F_OFD_GETLK, FALLOC_FL_PUNCH_HOLE, O_CREAT, O_DIRECT, O_DSYNC, O_EXCL,
-        O_TMPFILE, O_TRUNC, S_IFDIR, S_IFMT, SEEK_CUR, SEEK_END,
+        O_PATH, O_TMPFILE, O_TRUNC, S_IFDIR, S_IFMT, SEEK_CUR, SEEK_END,
     };
 }
 

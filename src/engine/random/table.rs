@@ -46,7 +46,8 @@ fn randvar(params: &RandvarParams) -> BuiltSampler {
         });
     }
     let mut notes = Vec::new();
-    if total != 100 {
+    // Finer shares than per cents are meant by the other two.
+    if ![100, 1000, 10_000].contains(&total) {
         notes.push(VariableNote::new(
             "randtable",
             format!("the percentages add up to {total}, not 100: they are taken relative to that sum"),
