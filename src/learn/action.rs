@@ -150,6 +150,12 @@ impl CallAction {
         matches!(self, Self::OpenFile | Self::CreateFile | Self::CreateUnnamed | Self::OpenDir)
     }
 
+    /// True if a file or directory comes or goes.
+    pub(crate) fn changes_existence(self) -> bool {
+        use CallAction::{CreateFile, Delete, Link, MakeDir, RemoveDir, Rename, SymLink};
+        matches!(self, CreateFile | Delete | Rename | Link | SymLink | MakeDir | RemoveDir)
+    }
+
     /// True if the name of a file goes, or what it stands for changes.
     pub(crate) fn changes_names(self) -> bool {
         matches!(self, Self::Delete | Self::Rename | Self::Link | Self::Chmod | Self::Chown | Self::SetTimes)

@@ -9,6 +9,7 @@
 //! Whether the script does what the program does is told by recording both (`fidelity`).
 
 mod action;
+mod chance;
 mod cut;
 mod fidelity;
 mod files;

@@ -111,6 +111,7 @@ impl LoopWriter<'_, '_> {
             LoopNode::Choice(all) => {
                 let total: f64 = all.iter().map(|(weight, _)| weight).sum();
                 let mut inner = Vec::new();
+                self.script.alternatives += 1;
                 for (weight, node) in all {
                     let weight_text = format!(",weight={}", at_most(weight * 100.0 / total, 2));
                     let kept = std::mem::take(&mut self.carried);
@@ -119,6 +120,7 @@ impl LoopWriter<'_, '_> {
                     let share = weight / total;
                     self.carried = (kept.0 + share * self.carried.0, kept.1 + share * self.carried.1);
                 }
+                self.script.alternatives -= 1;
                 self.wrapped(name, ",mix", more, &inner, lines);
             }
         }
@@ -142,9 +144,28 @@ impl LoopWriter<'_, '_> {
         // Reads that all find the end of the file are no others.
         if samples.calls > 0 || samples.ends == 0 {
             let line = self.flowop(leaf);
+            lines.extend(self.opener(leaf));
             lines.push(line);
         }
         self.end_of_file(leaf, name, lines);
+    }
+
+    /// A call that opens the file which stays open, where the first one would not.
+    fn opener(&mut self, leaf: usize) -> Option<String> {
+        let symbol = self.one.symbols.get(self.body.tree.leaves[leaf]);
+        if symbol.slot != NO_SLOT || symbol.action.row().names != ActionTarget::Slot {
+            return None;
+        }
+        let is_sync = matches!(symbol.action, CallAction::Fsync | CallAction::Fdatasync);
+        let is_needed = is_sync && !self.script.opened.contains(&symbol.set);
+        let opens = is_needed || !is_sync && symbol.action != CallAction::StatOpen;
+        if opens && self.script.alternatives == 0 {
+            self.script.opened.insert(symbol.set);
+        }
+        is_needed.then(|| {
+            let name = self.script.name("lseek");
+            format!("flowop lseek name={name}{},whence=cur", self.file(symbol))
+        })
     }
 
     /// Time as `compute` and `delay`, unless it is too short: then it is kept for the next call.
@@ -351,6 +372,10 @@ impl LoopWriter<'_, '_> {
                         let set = self.script.set(symbol.set);
                         let all = set.sizes.iter().copied().max().unwrap_or(0);
                         attributes.push_str(",random");
+                        // In a smaller file the call is shorter.
+                        let least = set.sizes.iter().copied().min().unwrap_or(0);
+                        let longest = samples.bytes.sorted().last().copied().unwrap_or(0);
+                        attributes.push_str(if least.min(end) < longest { ",partial" } else { "" });
                         if !matches!(bytes, Drawn::Always(n) if n == align) {
                             let _ = write!(attributes, ",align={}", size::in_script(align));
                         }

@@ -26,15 +26,10 @@ impl OwnLooks {
         self.last.get(&path).is_none_or(|last| *last < begin || now.saturating_sub(*last) >= AGAIN)
     }
 
-    /// True if a call opens a directory as a place for names.
-    pub(crate) fn opens_place(&self, action: CallAction, call: &TracedCall) -> bool {
-        action == CallAction::OpenDir && call.flags.unwrap_or(0) as i32 & numbers::O_PATH != 0
-    }
-
     /// True if a call is on such a directory. `is_open`: the thread has opened it for more.
     pub(crate) fn is_on_place(&mut self, action: CallAction, call: &TracedCall, is_open: bool) -> bool {
         let Some(path) = call.path else { return false };
-        if self.opens_place(action, call) {
+        if opens_place(action, call) {
             self.places.insert(path);
             return true;
         }
@@ -73,6 +68,11 @@ impl OwnLooks {
         let most = if action == CallAction::Rename { 2 } else { 1 };
         before.last.iter().rev().flatten().take(most).take_while(|seen| is_own(seen)).count()
     }
+}
+
+/// True if a call opens a directory as a place for names.
+pub(crate) fn opens_place(action: CallAction, call: &TracedCall) -> bool {
+    action == CallAction::OpenDir && call.flags.unwrap_or(0) as i32 & numbers::O_PATH != 0
 }
 
 /// What a thread has done until now.

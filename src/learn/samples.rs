@@ -36,6 +36,11 @@ impl SampledValues {
         }
     }
 
+    /// True if there are different ones.
+    pub(crate) fn is_drawn(&self) -> bool {
+        self.values.windows(2).any(|pair| pair[0] != pair[1])
+    }
+
     pub(crate) fn sorted(&self) -> Vec<u64> {
         let mut values = self.values.clone();
         values.sort_unstable();

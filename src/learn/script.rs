@@ -1,6 +1,7 @@
 //! The model as a script: file sets, values, composites, processes.
 
 use crate::action::{ActionTarget, ActionValues};
+use crate::chance;
 use crate::cut::CutBy;
 use crate::lines::LoopWriter;
 use crate::model::{LearnedModel, Loop, LoopBody};
@@ -29,6 +30,12 @@ pub(crate) struct ScriptWriter<'a> {
     pub(crate) with_dirs: BTreeSet<u16>,
     /// Sets of which renames replace files: they exist from the beginning.
     pub(crate) replaced: BTreeSet<u16>,
+    /// Sets of which the thread that is written certainly has a file open, in a slot that stays open.
+    pub(crate) opened: BTreeSet<u16>,
+    /// The alternatives around what is written.
+    pub(crate) alternatives: usize,
+    /// Sets whose files come or go by chance.
+    by_chance: BTreeSet<u16>,
     /// The slots of files that stay open.
     pub(crate) lasting: BTreeMap<u16, u16>,
 }
@@ -44,6 +51,9 @@ impl<'a> ScriptWriter<'a> {
             used: BTreeSet::new(),
             with_dirs: BTreeSet::new(),
             replaced: BTreeSet::new(),
+            opened: BTreeSet::new(),
+            alternatives: 0,
+            by_chance: BTreeSet::new(),
             lasting: BTreeMap::new(),
         }
     }
@@ -79,7 +89,10 @@ impl<'a> ScriptWriter<'a> {
 
     /// The whole script but its header.
     pub(crate) fn write(mut self, model: &LearnedModel) -> String {
-        let ends = model.phases.len() > 1 || self.sets.sets.iter().any(grows);
+        self.by_chance = model.phases.iter().flatten().flat_map(chance::sets_of).collect();
+        let wanders = |n: &u16| self.set(*n).created > 0 && self.set(*n).removed > 0;
+        // What comes and goes by chance is used up at some time.
+        let ends = model.phases.len() > 1 || self.sets.sets.iter().any(grows) || self.by_chance.iter().any(wanders);
         let costliest = model.costliest();
         let mut number_of_loop = 0;
         let mut processes = String::new();
@@ -131,7 +144,7 @@ impl<'a> ScriptWriter<'a> {
             let mut sizes = set.sizes.clone();
             sizes.sort_unstable();
             let _ = writeln!(text, "# {}", printable(&set.what));
-            if set.is_single {
+            if set.is_single && !self.by_chance.contains(&n) {
                 let exists = set.existing > 0 || self.replaced.contains(&n);
                 let exists = if exists { ",prealloc" } else { "" };
                 let bytes = size::in_script(sizes.last().copied().unwrap_or(0));
@@ -139,20 +152,9 @@ impl<'a> ScriptWriter<'a> {
                 continue;
             }
             let size = self.file_sizes(&sizes, set);
-            let known = (set.sizes.len() as u64).max(1);
-            let percent = (set.existing * 100 / known).max(set.existing.min(1));
-            let (entries, percent) = match percent {
-                _ if self.replaced.contains(&n) => (known, 100),
-                // Only directories are used, or names that are missing.
-                0 if set.created == 0 => (known, 100),
-                // One file at least, for what looks at one before any is made.
-                0 if known <= 200 => (known + 1, 100 / (known + 1) + 1),
-                0 => (known, 0),
-                1 => (known, 1),
-                percent => (set.existing * 100 / percent, percent),
-            };
+            let (entries, percent) = self.entries(n, set);
             let _ = writeln!(settings, "set ${}_files={entries}", set.name);
-            let width = if set.dirs <= 1 { 1_000_000 } else { (known / set.dirs).max(1) };
+            let width = if set.dirs <= 1 { 1_000_000 } else { (set.sizes.len() as u64 / set.dirs).max(1) };
             let line = format!(
                 "define fileset name={},path=$dir,entries=${}_files,{size},dirwidth={width},prealloc={percent}",
                 set.name, set.name
@@ -161,7 +163,8 @@ impl<'a> ScriptWriter<'a> {
         }
         for n in self.with_dirs.clone() {
             let set = self.set(n);
-            let all = (set.leafdirs + set.leafdirs_existing).max(1);
+            let all = set.leafdirs + set.leafdirs_existing;
+            let all = (all + if self.by_chance.contains(&n) { room(all) } else { 0 }).max(1);
             let _ = writeln!(settings, "set ${}_directories={all}", set.name);
             let percent = if set.leafdirs_existing > 0 { set.leafdirs_existing * 100 / all } else { 0 };
             let prealloc = if percent > 0 { format!(",prealloc={percent}") } else { String::new() };
@@ -172,6 +175,34 @@ impl<'a> ScriptWriter<'a> {
             );
         }
         text
+    }
+
+    /// The files of a set, and the per cent that exist at the beginning: enough for what is made and removed by chance.
+    fn entries(&self, n: u16, set: &LearnedSet) -> (u64, u64) {
+        let known = (set.sizes.len() as u64).max(1);
+        let is_by_chance = self.by_chance.contains(&n);
+        let is_replaced = self.replaced.contains(&n);
+        let existing = match set.existing {
+            existing if is_by_chance && set.removed > 0 => existing.max(room(set.created + set.removed)),
+            existing => existing,
+        };
+        let known = match is_by_chance && set.created > 0 {
+            true => known.max(existing + set.created) + room(set.created),
+            false => known.max(existing),
+        };
+        let percent = (existing * 100 / known).max(existing.min(1));
+        match percent {
+            _ if is_replaced && set.created == 0 => (known, 100),
+            // Some are replaced, and others are made.
+            0 | 1 if is_replaced => (known, 10),
+            // Only directories are used, or names that are missing.
+            0 if set.created == 0 => (known, 100),
+            // One file at least, for what looks at one before any is made.
+            0 if known <= 200 => (known + 1, 100 / (known + 1) + 1),
+            0 => (known, 0),
+            1 => (known, 1),
+            percent => (existing * 100 / percent, percent),
+        }
     }
 
     /// The attribute with the sizes of a set's files.
@@ -191,6 +222,7 @@ impl<'a> ScriptWriter<'a> {
 
     /// The flowops of a thread.
     fn loop_body(&mut self, one: &Loop, name: &str) -> String {
+        self.opened.clear();
         self.composite(one, &one.body, name);
         match &one.rare {
             None => format!("    flowop {name} name={name}\n"),
@@ -225,6 +257,11 @@ impl<'a> ScriptWriter<'a> {
         }
         self.composites.push_str("}\n\n");
     }
+}
+
+/// How far so many random steps lead away: of a thousand walks, one goes further.
+fn room(steps: u64) -> u64 {
+    4 + (3.5 * (steps as f64).sqrt()) as u64
 }
 
 /// True if files of a set are made, and few of them removed.

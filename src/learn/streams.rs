@@ -2,7 +2,7 @@
 
 use crate::action::{ActionTarget, Before, CallAction};
 use crate::files::Files;
-use crate::own_looks::{CallsBefore, OwnLooks};
+use crate::own_looks::{CallsBefore, OwnLooks, opens_place};
 use crate::sets::LearnedSets;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use wml_trace::{CallArg, CallClass, PathId, TraceEvent, TracedCall, flags as numbers};
@@ -291,7 +291,7 @@ impl<'a> StreamBuilder<'a> {
         let mut file_flags = flags;
         let slot = match (names, action) {
             (ActionTarget::Opens, action) if action.opens() => {
-                if stays || self.looks.opens_place(action, call) {
+                if stays || opens_place(action, call) {
                     NO_SLOT
                 } else {
                     thread.open_slot(path, flags)

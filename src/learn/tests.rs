@@ -228,6 +228,76 @@ fn a_directory_is_listed_by_one_flowop_and_a_place_for_names_is_none() {
 }
 
 #[test]
+fn what_comes_and_goes_by_chance_does_not_run_out() {
+    let mut trace = MadeTrace::new();
+    let (mut made, mut state) = (0u64, 7u64);
+    let mut there: Vec<String> = Vec::new();
+    for _ in 0..2000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        match (state >> 60) % 2 {
+            0 if !there.is_empty() => {
+                let file = there.remove(0);
+                trace.call("unlinkat", &file, |_| ());
+            }
+            _ => {
+                let file = format!("/d/pool/{made:05}");
+                made += 1;
+                trace.open(&file, CREATE);
+                trace.moves("write", &file, 0, 0, 500);
+                trace.call("close", &file, |call| call.size = Some(500));
+                there.push(file);
+            }
+        }
+        trace.call("newfstatat", "/d/log", |call| call.stat_size = Some(9));
+    }
+    let script = trace.script();
+    let number = |name: &str| {
+        let begin = script.find(name).unwrap_or_else(|| panic!("{script}")) + name.len();
+        let digits: String = script[begin..].chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u64>().unwrap()
+    };
+    let (files, percent) = (number("_files="), number("prealloc="));
+    let existing = files * percent / 100;
+    // A thousand steps by chance lead some 30 away: there are enough files and names for more than three times that.
+    assert!(existing >= 100 && files - existing >= made + 100, "{script}");
+    // And the script ends: at some time no number is enough.
+    assert!(script.contains("finishoncount"), "{script}");
+}
+
+#[test]
+fn a_sync_that_comes_first_finds_its_file_open() {
+    let mut trace = MadeTrace::new();
+    for n in 0..300u64 {
+        let file = format!("/d/tree/{:03}", n % 200);
+        trace.open(&file, 0);
+        trace.moves("read", &file, 0, 8192, 8192);
+        trace.call("close", &file, |call| call.size = Some(8192));
+        trace.call("fdatasync", "/d/log", |_| ());
+    }
+    let script = trace.script();
+    let lines: Vec<&str> = script.lines().map(str::trim).collect();
+    let at = lines.iter().position(|line| line.starts_with("flowop fdatasync")).unwrap_or_else(|| panic!("{script}"));
+    assert!(lines[at - 1].contains("lseek") && lines[at - 1].contains("fd=101,whence=cur"), "{script}");
+}
+
+#[test]
+fn a_random_read_of_a_small_file_is_shorter() {
+    let mut trace = MadeTrace::new();
+    for n in 0..600u64 {
+        let is_small = n % 50 == 0;
+        let (file, size) = (format!("/d/tree/{:02}", n % 50), if is_small { 4096 } else { 8 << 20 });
+        trace.open(&file, 0);
+        for k in 0..3 {
+            let offset = if is_small { 0 } else { (n * 607 + k * 311) % 1024 * 8192 };
+            trace.moves("pread64", &file, offset, size, if is_small { 4096 } else { 8192 });
+        }
+        trace.call("close", &file, |call| call.size = Some(size));
+    }
+    let script = trace.script();
+    assert!(script.contains("random,partial"), "{script}");
+}
+
+#[test]
 fn damaged_traces_are_errors_and_no_panics() {
     let mut trace = MadeTrace::new();
     (0..60).for_each(|n| trace.transaction(n));
