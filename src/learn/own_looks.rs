@@ -11,6 +11,9 @@ use wml_trace::{PathId, TracedCall, flags as numbers};
 /// Nanoseconds after which the engine looks at a file again: at least.
 const AGAIN: u64 = 500_000_000;
 
+/// The share of opens with a look from which on it is the program's.
+const MOST_AGAIN: f64 = 0.6;
+
 /// What the engine looks at.
 #[derive(Debug, Default)]
 pub(crate) struct OwnLooks {
@@ -18,6 +21,19 @@ pub(crate) struct OwnLooks {
     last: HashMap<PathId, u64>,
     /// Directories that were opened as places for names, and no more.
     places: HashSet<PathId>,
+    /// Of each set, files that were looked at shortly before: opened or changed so often, and looked at again so often.
+    opened: HashMap<u16, (u32, u32)>,
+    changed: HashMap<u16, (u32, u32)>,
+}
+
+/// A look at a file that was looked at shortly before: the engine looks again at times, programs mostly do or do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LookAgain {
+    No,
+    /// This call is one.
+    This,
+    /// The last step is one.
+    Last,
 }
 
 impl OwnLooks {
@@ -52,6 +68,42 @@ impl OwnLooks {
             _ => {}
         }
         false
+    }
+
+    /// Counts looks at files that were looked at shortly before. `looked`: the calls before this one that are its own looks.
+    pub(crate) fn again(
+        &mut self,
+        set: u16,
+        action: CallAction,
+        call: &TracedCall,
+        before: &CallsBefore,
+        looked: usize,
+    ) -> LookAgain {
+        let Some(path) = call.path.filter(|path| !self.is_due(*path, call.start, before.begin)) else {
+            return LookAgain::No;
+        };
+        let is_look = before.last.iter().rev().flatten().nth(looked) == Some(&(CallAction::StatPath, path));
+        match action {
+            CallAction::OpenFile => self.opened.entry(set).or_default().0 += 1,
+            CallAction::StatOpen if before.last() == Some((CallAction::OpenFile, path)) => {
+                self.opened.entry(set).or_default().1 += 1;
+                return LookAgain::This;
+            }
+            action if action.changes_names() => {
+                let all = self.changed.entry(set).or_default();
+                all.0 += 1;
+                all.1 += u32::from(is_look);
+                return if is_look { LookAgain::Last } else { LookAgain::No };
+            }
+            _ => {}
+        }
+        LookAgain::No
+    }
+
+    /// True if such looks are those of the engine: few of the opens or changes have one.
+    pub(crate) fn are_own(&self, set: u16, action: CallAction) -> bool {
+        let all = if action == CallAction::StatOpen { &self.opened } else { &self.changed };
+        all.get(&set).is_some_and(|(all, looks)| f64::from(*looks) < MOST_AGAIN * f64::from(*all))
     }
 
     /// How many of the thread's last calls are looks at the names that this call changes.

@@ -2,13 +2,15 @@
 
 use crate::action::{ActionTarget, Before, CallAction};
 use crate::files::Files;
-use crate::own_looks::{CallsBefore, OwnLooks, opens_place};
+use crate::own_looks::{CallsBefore, LookAgain, OwnLooks, opens_place};
 use crate::sets::LearnedSets;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use wml_trace::{CallArg, CallClass, PathId, TraceEvent, TracedCall, flags as numbers};
 
 /// No slot: the file stays open, or the call is on a name.
 pub(crate) const NO_SLOT: u8 = 0;
+/// The offset of a look at a file that was looked at shortly before.
+const AGAIN: u64 = u64::MAX - 1;
 /// The most files that a thread has open in slots.
 const MOST_SLOTS: usize = 250;
 
@@ -208,7 +210,29 @@ impl<'a> StreamBuilder<'a> {
     }
 
     pub(crate) fn done(mut self) -> CallStreams {
-        self.streams.threads = self.threads.into_iter().map(|(thread, all)| (thread, all.stream)).collect();
+        let (looks, symbols, mut implied) = (&self.looks, &self.streams.symbols, 0);
+        let own = |step: &CallStep| {
+            let symbol = symbols[usize::from(step.symbol)];
+            step.offset == AGAIN && looks.are_own(symbol.set, symbol.action)
+        };
+        let mut done = |mut stream: CallStream| {
+            let (mut running, mut asleep) = (0u32, 0u32);
+            stream.steps.retain_mut(|step| {
+                step.running = step.running.saturating_add(std::mem::take(&mut running));
+                step.asleep = step.asleep.saturating_add(std::mem::take(&mut asleep));
+                if own(step) {
+                    implied += 1;
+                    (running, asleep) = (step.running, step.asleep);
+                    return false;
+                }
+                step.offset = if step.offset == AGAIN { u64::MAX } else { step.offset };
+                true
+            });
+            stream
+        };
+        let threads = self.threads.into_iter().map(|(thread, all)| (thread, done(all.stream))).collect();
+        self.streams.threads = threads;
+        self.streams.implied += implied;
         self.streams
     }
 
@@ -313,11 +337,15 @@ impl<'a> StreamBuilder<'a> {
         let own = slot.checked_sub(1).map(usize::from);
         thread.before.begin(call.start);
         let is_open = own.is_some_and(|own| thread.slots[own].is_open);
+        let looked = self.looks.before_change(action, call, &thread.before);
+        let again = self.looks.again(set, action, call, &thread.before, looked);
         let is_implied = self.looks.is_on_place(action, call, is_open)
             || thread.goes_on_listing(action, path, call.result)
             || self.looks.is_behind_open(action, call, &thread.before);
-        let looked = self.looks.before_change(action, call, &thread.before);
         thread.take_back(looked);
+        if let Some(last) = thread.stream.steps.last_mut().filter(|_| again == LookAgain::Last) {
+            last.offset = AGAIN;
+        }
         self.streams.implied += looked as u64 + u64::from(is_implied);
         thread.before.add(action, path);
         if let Some(own) = own {
@@ -383,6 +411,7 @@ impl<'a> StreamBuilder<'a> {
         let (running, asleep) = std::mem::take(&mut thread.pending);
         let offset = match action {
             CallAction::SeekSet => u64::try_from(call.result).unwrap_or(0),
+            _ if again == LookAgain::This => AGAIN,
             _ => call.offset.unwrap_or(u64::MAX),
         };
         let step = CallStep {
