@@ -83,7 +83,13 @@ pub(super) fn on_blocks(metric: &str, cells: &[&[f64]]) -> Option<String> {
 
 /// Returns the note on a metric of a factorial experiment that no run has.
 pub(super) fn on_missing_metric(metric: &str) -> String {
-    format!("no run has `{metric}`: name another metric")
+    // Those of short commands are unknown.
+    match ["user", "system"].contains(&metric.rsplit('.').next().unwrap_or_default()) {
+        true => {
+            format!("no run has `{metric}`, which is known of 0.1 s of processor time and more: name another metric")
+        }
+        false => format!("no run has `{metric}`: name another metric"),
+    }
 }
 
 /// Returns the note on scripts that make several runs.

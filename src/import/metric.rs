@@ -7,6 +7,7 @@
 use super::Observation;
 use crate::analysis::Direction;
 use crate::diag::meant;
+use crate::result::build::divided_times;
 use crate::result::environment::MountInfo;
 use crate::result::{FlowopResult, Percentile, PercentilePlace, Run};
 use crate::util::size::MIB;
@@ -146,9 +147,9 @@ const LEVELS: &[MetricKind] = &[
     kind("cpu.op", Nanoseconds, Lower, "this time per I/O operation",
         MetricSource::Run(|run| Some(run.summary.cpu_us_per_op? * 1e3))),
     kind("user", Seconds, Lower, "user time of the program; with a prefix, of a command",
-        RunAndCommands(|run| run.summary.user_seconds)),
+        RunAndCommands(|run| divided(run).0)),
     kind("system", Seconds, Lower, "system time of the program; with a prefix, of a command",
-        RunAndCommands(|run| run.summary.system_seconds)),
+        RunAndCommands(|run| divided(run).1)),
     kind("memory", Mib, Lower, "peak memory of the program, without the page cache, in MiB",
         MetricSource::Run(|run| Some(run.peak_memory as f64 / MIB).filter(|peak| *peak > 0.0))),
     kind("slab", Mib, Lower, "inodes, directory entries and other objects of the kernel after the run, in MiB",
@@ -185,6 +186,15 @@ fn times(before: &str, what: &str, [mean, max]: [&str; 2]) -> Vec<MetricKind> {
     let percentiles = Percentile::shown_in(PercentilePlace::Metrics).map(percentile);
     let all = [("mean", mean.to_owned())].into_iter().chain(percentiles).chain([("max", max.to_owned())]);
     all.map(|(name, about)| kind(format!("{before}{name}").leak(), Nanoseconds, Lower, about.leak(), Flowops)).collect()
+}
+
+/// The user and the system time of a run, if they can be told apart.
+fn divided(run: &Run) -> (Option<f64>, Option<f64>) {
+    let (user, system) = (run.summary.user_seconds, run.summary.system_seconds);
+    match user.zip(system) {
+        Some((user, system)) if divided_times(user, system).is_none() => (None, None),
+        _ => (user, system),
+    }
 }
 
 /// The MiB per second of the I/O flowops in one direction.

@@ -8,6 +8,7 @@ use super::histogram::Axis;
 use super::names::heading;
 use super::requests::MAX_NAME_WIDTH;
 use super::{Report, ReportInfo, conclusion, devices, hosts};
+use crate::result::build::divided_times;
 use crate::result::hdr;
 use crate::result::ranks::of_instances;
 use crate::result::snapshot::Dist;
@@ -358,7 +359,10 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
         "commands",
         of_each(&|f| {
             let (user, system) = (f.command_user_seconds?, f.command_system_seconds?);
-            Some(format!("{} user, {} system", latency(user * 1e9), latency(system * 1e9)))
+            Some(match divided_times(user, system) {
+                Some(_) => format!("{} user, {} system", latency(user * 1e9), latency(system * 1e9)),
+                None => format!("{} user and system", latency((user + system) * 1e9)),
+            })
         }),
     );
     add(

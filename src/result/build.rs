@@ -26,6 +26,15 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// count is one tick off at either end: of 50 ticks that are 2 % each, of two ticks a busy processor may look idle.
 const MIN_TICKS: f64 = 50.0;
 
+/// The fewest ticks of processor time that are divided into user and system time.
+const MIN_DIVIDED_TICKS: f64 = 10.0;
+
+/// Returns user and system time if the ticks of the kernel tell them apart: it measures their sum, and divides it by what ran
+/// at each tick. Of few ticks the parts are chance.
+pub fn divided_times(user: f64, system: f64) -> Option<(f64, f64)> {
+    ((user + system) * TICKS_PER_SECOND >= MIN_DIVIDED_TICKS).then_some((user, system))
+}
+
 /// Returns the figures of a distribution; all `None` if it is empty.
 pub fn latency(dist: &Dist) -> Latency {
     if dist.count == 0 {
@@ -163,7 +172,7 @@ fn rate(n: u64, seconds: f64) -> f64 {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{CpuTime, flowop, identity, interval, latency, summary};
+    use super::{CpuTime, divided_times, flowop, identity, interval, latency, summary};
     use crate::snapshot::{Dist, Snapshot};
     use crate::{FlowopClass, FlowopResult, Latency};
 
@@ -212,6 +221,12 @@ mod tests {
             [found.cpu_busy, found.kernel_busy, found.system_cpu_us_per_op]
         };
         assert_eq!((busy(0.4), busy(0.6)), ([None; 3], [Some(0.0); 3]));
+    }
+
+    #[test]
+    fn too_few_clock_ticks_do_not_divide_processor_time() {
+        assert_eq!([divided_times(0.04, 0.05), divided_times(0.0, 0.0)], [None; 2]);
+        assert_eq!(divided_times(0.0, 0.1), Some((0.0, 0.1)));
     }
 
     #[test]
