@@ -11,7 +11,7 @@ use std::num::NonZeroU32;
 /// The longest series of items that is looked for as a block.
 const LONGEST_BLOCK: usize = 12;
 /// Pieces with more items are not taken apart: they are no iteration of a loop.
-const MOST_ITEMS: usize = 600;
+const MOST_ITEMS: usize = 10_000;
 /// Slots for files that are opened and closed; others are for those that stay open.
 const MOST_SLOTS: usize = 100;
 /// Calls that are looked at to choose an anchor.
@@ -317,11 +317,19 @@ pub(crate) struct Cut {
 /// How pieces were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum CutBy {
-    /// After each call of this kind.
-    Anchor(CallSymbol),
+    /// After each call of this kind, or after the last of several in a row.
+    Anchor(AnchorCall),
     /// From the open of a file to its close; other calls stand alone.
     #[default]
     Sessions,
+}
+
+/// The call that ends an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AnchorCall {
+    pub(crate) symbol: CallSymbol,
+    /// True if calls of this kind in a row end one iteration together.
+    pub(crate) of_runs: bool,
 }
 
 /// How well a cut predicts the calls that were held out.
@@ -334,11 +342,12 @@ pub(crate) struct Score {
     total: f64,
 }
 
-/// Cuts the threads after each call of a kind. What is before the first and behind the last is no iteration.
-fn by_anchor(steps: &[Vec<CallStep>], anchor: CallSymbol, symbols: &Symbols) -> IterationBounds {
+/// Cuts the threads after each anchor. What is before the first and behind the last is no iteration.
+fn by_anchor(steps: &[Vec<CallStep>], anchor: AnchorCall, symbols: &Symbols) -> IterationBounds {
     let cut = |steps: &Vec<CallStep>| {
-        let is_anchor = |step: &CallStep| symbols.get(step.symbol).anywhere() == anchor;
-        let ends = steps.iter().enumerate().filter(|(_, step)| is_anchor(step)).map(|(n, _)| n + 1);
+        let is_anchor = |step: &CallStep| symbols.get(step.symbol).anywhere() == anchor.symbol;
+        let goes_on = |n: usize| anchor.of_runs && steps.get(n + 1).is_some_and(is_anchor);
+        let ends = steps.iter().enumerate().filter(|(n, step)| is_anchor(step) && !goes_on(*n)).map(|(n, _)| n + 1);
         let ends: Vec<usize> = ends.collect();
         ends.windows(2).map(|pair| (pair[0], pair[1])).collect()
     };
@@ -393,10 +402,15 @@ pub(crate) fn choose(steps: Vec<Vec<CallStep>>, symbols: &mut Symbols) -> (Cut, 
     anchors.sort_by(|a, b| b.cmp(a));
     // The most frequent ones, and some that end long iterations.
     let rare = anchors.iter().skip(MOST_ANCHORS / 2).step_by(1 + anchors.len() / MOST_ANCHORS).copied();
-    let chosen: Vec<CallSymbol> =
-        anchors.iter().take(MOST_ANCHORS / 2).copied().chain(rare).map(|(_, symbol)| symbol).collect();
-    let mut best: Option<(Score, CallSymbol)> = None;
-    for anchor in chosen {
+    let chosen: Vec<(usize, CallSymbol)> = anchors.iter().take(MOST_ANCHORS / 2).copied().chain(rare).collect();
+    let runs = runs(&sample, symbols);
+    let as_runs = |(count, symbol): &(usize, CallSymbol)| {
+        let runs = runs.get(symbol).copied().unwrap_or(0);
+        (8..count / 5 * 4).contains(&runs).then_some(AnchorCall { symbol: *symbol, of_runs: true })
+    };
+    let each = chosen.iter().map(|(_, symbol)| AnchorCall { symbol: *symbol, of_runs: false });
+    let mut best: Option<(Score, AnchorCall)> = None;
+    for anchor in each.chain(chosen.iter().filter_map(as_runs)) {
         let pieces = by_anchor(&sample, anchor, symbols);
         let Some(score) = score(&sample, &pieces, symbols) else { continue };
         if best.is_none_or(|(found, _)| score.total < found.total) {
@@ -418,6 +432,20 @@ pub(crate) fn choose(steps: Vec<Vec<CallStep>>, symbols: &mut Symbols) -> (Cut, 
             (Cut { steps, bounds: pieces, by: CutBy::Sessions }, sessions.unwrap_or_default())
         }
     }
+}
+
+/// How often each call comes once or several times in a row.
+fn runs(steps: &[Vec<CallStep>], symbols: &Symbols) -> HashMap<CallSymbol, usize> {
+    let mut runs: HashMap<CallSymbol, usize> = HashMap::new();
+    for steps in steps {
+        let mut last = None;
+        for symbol in steps.iter().map(|step| symbols.get(step.symbol).anywhere()) {
+            if last.replace(symbol) != Some(symbol) {
+                *runs.entry(symbol).or_default() += 1;
+            }
+        }
+    }
+    runs
 }
 
 /// The share of calls on a file while another one is open in a slot.

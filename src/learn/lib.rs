@@ -152,9 +152,9 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
     }
     let costliest = model.costliest();
     let transaction = costliest.and_then(|n| match loops.get(n)?.by {
-        CutBy::Anchor(symbol) => {
-            let set = &sets.sets[usize::from(symbol.set)].name;
-            Some((format!("loop{}", n + 1), TransactionEnd::new(symbol.action, set)))
+        CutBy::Anchor(anchor) => {
+            let set = &sets.sets[usize::from(anchor.symbol.set)].name;
+            Some((format!("loop{}", n + 1), TransactionEnd::new(anchor, set)))
         }
         CutBy::Sessions => None,
     });

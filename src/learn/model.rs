@@ -17,8 +17,9 @@ const MOST_SHAPES: usize = 24;
 const ENOUGH: f64 = 0.98;
 /// A loop with a smaller share of the calls of its threads is none.
 const LEAST_COVERED: f64 = 0.5;
-/// In so many iterations a shape that came once or twice is left out.
+/// In so many iterations a shape that came once or twice, and in this first part of them, is left out.
 const OFTEN: usize = 50;
+const AT_START: f64 = 0.1;
 /// Windows of a thread in which phases are looked for, and the least part of one.
 const WINDOWS: usize = 48;
 const LEAST_PART: usize = 4;
@@ -312,23 +313,27 @@ impl Loop {
 
 /// The shapes that most calls are in, each with the number of its pieces.
 fn kept_shapes(all: &Iterations, parser: &Parser, calls: usize) -> Option<WeightedShapes> {
-    let mut counts: HashMap<NonZeroU32, (usize, usize)> = HashMap::new();
+    // Of each shape: its pieces, their calls, and how far the last piece is from the first of its thread, from 0 to 1.
+    let mut counts: HashMap<NonZeroU32, (usize, usize, f64)> = HashMap::new();
     let mut whole = 0;
-    for ((begin, end), shape) in all.bounds.iter().flatten().zip(all.shapes.iter().flatten()) {
-        let Some(shape) = shape else { continue };
-        whole += end - begin;
-        let count = counts.entry(*shape).or_default();
-        count.0 += 1;
-        count.1 += end - begin;
+    for (bounds, shapes) in all.bounds.iter().zip(all.shapes) {
+        for (n, ((begin, end), shape)) in bounds.iter().zip(shapes).enumerate() {
+            let Some(shape) = shape else { continue };
+            whole += end - begin;
+            let count = counts.entry(*shape).or_default();
+            count.0 += 1;
+            count.1 += end - begin;
+            count.2 = count.2.max(n as f64 / shapes.len() as f64);
+        }
     }
-    let mut order: Vec<(NonZeroU32, (usize, usize))> = counts.into_iter().collect();
+    let mut order: Vec<(NonZeroU32, (usize, usize, f64))> = counts.into_iter().collect();
     order.sort_by(|a, b| b.1.1.cmp(&a.1.1).then_with(|| parser.shape_of(a.0).cmp(parser.shape_of(b.0))));
     let of_all = all.shapes.iter().flatten().flatten().count();
     let mut covered = 0;
     let mut kept = Vec::new();
-    for (shape, (pieces, length)) in order {
-        // What was done once or twice, as at the start of a program, is no part of what is repeated.
-        if pieces <= 2 && of_all >= OFTEN {
+    for (shape, (pieces, length, last)) in order {
+        // What was done at the start of a program is no part of what is repeated.
+        if pieces <= 2 && of_all >= OFTEN && last < AT_START {
             continue;
         }
         if kept.len() == MOST_SHAPES || covered as f64 >= ENOUGH * whole as f64 || length * 250 < calls {

@@ -2,7 +2,7 @@
 
 use crate::action::{ActionTarget, ActionValues};
 use crate::chance;
-use crate::cut::CutBy;
+use crate::cut::{AnchorCall, CutBy};
 use crate::lines::LoopWriter;
 use crate::model::{LearnedModel, Loop, LoopBody};
 use crate::sets::{LearnedSet, LearnedSets, word};
@@ -273,8 +273,9 @@ fn grows(set: &LearnedSet) -> bool {
 pub(crate) fn about(one: &Loop, name: &str, sets: &LearnedSets) -> String {
     let percent = |share: f64| format!("{} %", at_most(share * 100.0, 1));
     let by = match one.by {
-        CutBy::Anchor(symbol) => {
-            format!("repeats after `{}` of {}", symbol.action.row().flowop, sets.sets[usize::from(symbol.set)].name)
+        CutBy::Anchor(AnchorCall { symbol, of_runs }) => {
+            let (flowop, set) = (symbol.action.row().flowop, &sets.sets[usize::from(symbol.set)].name);
+            format!("repeats after {}`{flowop}` of {set}", if of_runs { "the last " } else { "" })
         }
         CutBy::Sessions => "each open file by itself".to_owned(),
     };

@@ -213,6 +213,7 @@ impl Look {
         // Files and directories that came since the last transaction.
         let mut since = [0i64; 2];
         let mut found = TransactionEnds::new();
+        let mut in_row: HashMap<u32, bool> = HashMap::new();
         let mut others: HashMap<u32, (bool, bool)> = HashMap::new();
         // The same call on files of any set.
         let mut of_any = TransactionEnds::new();
@@ -258,18 +259,26 @@ impl Look {
                 }
             };
             if !end.is(action) || !is_measured {
+                in_row.remove(&call.thread);
                 return;
             }
             let is_of_set = match &self.sets {
                 Some(sets) => sets.of(path).is_some_and(|n| sets.sets[usize::from(n)].name == end.set),
                 None => set_of(&paths.path(path), &under[0]).is_some_and(|set| set == end.set.as_bytes()),
             };
-            of_any.entry(call.thread).or_default().push(call.end());
+            // Of calls in a row the last one counts.
+            let is_next = in_row.insert(call.thread, is_of_set) == Some(is_of_set) && end.of_runs;
+            let add = |ends: &mut TransactionEnds| {
+                let ends = ends.entry(call.thread).or_default();
+                ends.truncate(ends.len() - usize::from(is_next));
+                ends.push(call.end());
+            };
+            add(&mut of_any);
             if is_of_set || found.is_empty() {
                 since = [0, 0];
             }
             if is_of_set {
-                found.entry(call.thread).or_default().push(call.end());
+                add(&mut found);
             }
         })?;
         self.count_files(reader.paths(), &under, since, figures);

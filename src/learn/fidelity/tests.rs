@@ -132,6 +132,21 @@ fn a_program_without_transactions_is_one_as_a_whole() {
 }
 
 #[test]
+fn calls_in_a_row_end_one_transaction() {
+    let mut trace = MadeTrace::new();
+    for n in 0..100 {
+        trace.moves("pwrite64", "/d/log", n * 100, n * 100, 100);
+        (0..=n % 4).for_each(|_| trace.call("fcntl_lock", "/d/db", |_| ()));
+    }
+    let of = |line: &str| {
+        let end = TransactionEnd::in_script(line).unwrap();
+        TracedRun::read(Cursor::new(trace.written()), TracedSide::Program, Some(&end)).unwrap().transactions
+    };
+    assert_eq!(of("# Transaction: loop1, ends with the last `lock shared` of db.\n"), 99);
+    assert_eq!(of("# Transaction: loop1, ends with `lock shared` of db.\n"), 249);
+}
+
+#[test]
 fn the_header_has_the_last_comparison() {
     let script =
         "# app: learned\n#\n# Transaction: loop1, ends with `closefile` of x.\n#\n# Fidelity: none yet.\n\nrun 60\n";
@@ -156,5 +171,7 @@ fn the_end_of_a_transaction_is_read_from_its_line() {
         (end.to_string().as_str(), end.line("loop2").as_str()),
         ("`statfile missing` of a_db", "# Transaction: loop2, ends with `statfile missing` of a_db.")
     );
+    let runs = TransactionEnd::in_script("# Transaction: loop1, ends with the last `lock` of a_db_shm.\n").unwrap();
+    assert_eq!(runs.to_string(), "the last `lock` of a_db_shm");
     assert_eq!(TransactionEnd::in_script("set $y=1\n# Transaction: loop2, ends with `a` of b.\n"), None);
 }
