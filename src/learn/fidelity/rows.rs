@@ -166,7 +166,10 @@ impl UndecidedRow {
             FidelityScale::Difference => {
                 mean(&self.values.iter().map(|[program, script]| script - program).collect::<Vec<f64>>())
             }
-            FidelityScale::Distance => mean(&sides[1]),
+            FidelityScale::Distance => {
+                let found = mean(&sides[1]);
+                Estimate { low: found.low.max(0.0), ..found }
+            }
         }
     }
 
