@@ -17,6 +17,8 @@ const MOST_SHAPES: usize = 24;
 const ENOUGH: f64 = 0.98;
 /// A loop with a smaller share of the calls of its threads is none.
 const LEAST_COVERED: f64 = 0.5;
+/// How many times the calls of a mean piece one has that ends an outer loop.
+const LONG_PIECE: f64 = 1.5;
 /// In so many iterations a shape that came once or twice, and in this first part of them, is left out.
 const OFTEN: usize = 50;
 const AT_START: f64 = 0.1;
@@ -348,9 +350,14 @@ fn kept_shapes(all: &Iterations, parser: &Parser, calls: usize) -> Option<Weight
 /// A long shape that comes again and again after about as many others is the end of an outer loop.
 fn split_rare(kept: WeightedShapes, all: &Iterations) -> (WeightedShapes, Option<(u64, WeightedShapes)>) {
     let pieces: f64 = kept.iter().map(|(.., n)| n).sum();
-    let mean = kept.iter().map(|(_, shape, n)| shape.len() as f64 * n).sum::<f64>() / pieces;
+    let mut calls: HashMap<NonZeroU32, f64> = HashMap::new();
+    for ((begin, end), shape) in all.bounds.iter().flatten().zip(all.shapes.iter().flatten()) {
+        shape.iter().for_each(|shape| *calls.entry(*shape).or_default() += (end - begin) as f64);
+    }
+    let calls = |shape: NonZeroU32| calls.get(&shape).copied().unwrap_or(0.0);
+    let mean = kept.iter().map(|(shape, ..)| calls(*shape)).sum::<f64>() / pieces;
     let is_rare =
-        |(_, shape, n): &(NonZeroU32, Vec<ElementId>, f64)| *n < 0.05 * pieces && shape.len() as f64 > 1.5 * mean;
+        |(shape, _, n): &(NonZeroU32, Vec<ElementId>, f64)| *n < 0.05 * pieces && calls(*shape) > LONG_PIECE * mean * n;
     let (rare, main): (WeightedShapes, WeightedShapes) = kept.into_iter().partition(is_rare);
     if rare.is_empty() || main.is_empty() {
         return ([main, rare].concat(), None);
