@@ -95,6 +95,12 @@ impl Factorial {
         found
     }
 
+    /// True if all metrics of cells with complete runs are known, but for those of which short runs know nothing.
+    pub(crate) fn has_all_metrics(&self) -> bool {
+        let is_unknown = |name: &&str| name.parse::<Metric>().is_ok_and(|metric| metric.is_divided_time());
+        self.missing_metrics().iter().all(is_unknown)
+    }
+
     /// Returns the metrics that no complete run has, of cells with complete runs.
     pub(crate) fn missing_metrics(&self) -> Vec<&str> {
         let measured = || self.cells.iter().filter(|cell| cell.runs > 0).flat_map(|cell| &cell.metrics);

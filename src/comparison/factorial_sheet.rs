@@ -432,7 +432,7 @@ mod tests {
         let found = lacks([None, None]);
         assert_eq!((found.missing_metrics(), found.notes.len()), (vec!["r.latency.mean"], 1));
         assert!(text(&found).contains("note: no run has `r.latency.mean`: name another metric"), "{}", text(&found));
-        assert!(lacks([None, Some(1.0)]).missing_metrics().is_empty());
+        assert!(lacks([None, Some(1.0)]).missing_metrics().is_empty() && !found.has_all_metrics());
     }
 
     #[test]

@@ -83,11 +83,8 @@ pub(super) fn on_blocks(metric: &str, cells: &[&[f64]]) -> Option<String> {
 
 /// Returns the note on a metric of a factorial experiment that no run has.
 pub(super) fn on_missing_metric(metric: &str) -> String {
-    // Those of short commands are unknown.
-    match ["user", "system"].contains(&metric.rsplit('.').next().unwrap_or_default()) {
-        true => {
-            format!("no run has `{metric}`, which is known of 0.1 s of processor time and more: name another metric")
-        }
+    match metric.parse::<Metric>().is_ok_and(|metric| metric.is_divided_time()) {
+        true => format!("no run has `{metric}`, which is known of 0.1 s of processor time and more"),
         false => format!("no run has `{metric}`: name another metric"),
     }
 }

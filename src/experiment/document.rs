@@ -48,7 +48,7 @@ impl ExperimentDocument {
                 (Some(_), None) => 0,
             },
             Self::Factorial(found) => {
-                let has_result = found.cells.iter().any(|cell| cell.runs > 0) && found.missing_metrics().is_empty();
+                let has_result = found.cells.iter().any(|cell| cell.runs > 0) && found.has_all_metrics();
                 if has_result { found.state.code() } else { 1 }
             }
         }

@@ -2,9 +2,10 @@
 //!
 //! A case is a file `tests/cases/source/NAME.csv`. `# experiment: NAME`, `# sides: A, B`, `# over: B` and `# method: sfs3`
 //! say what is run, `# metrics: A, B` what `report --metric` shows, and `# condition: NAME=VALUE` is a condition of all
-//! runs, and `# machine: NAME` is that on which they were made. `# file: NAME.toml` is an experiment that is not shipped, in the same folder. The first line without `#` has the
-//! factors and the figures of a run. A cell with one line has three runs, of which two differ from the first by 0.1 %,
-//! unless the experiment makes one. Cells without a line are not part of the table.
+//! runs; `# machine: NAME` is that on which they were made. `# file: NAME.toml` is an experiment that is not shipped, in the
+//! same folder. The first line without `#` has the factors and the figures of a run; a `;` in a level is a comma. A cell with
+//! one line has three runs, of which two differ from the first by 0.1 %, unless the experiment makes one. Cells without a
+//! line are not part of the table.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 use super::{FileLevel, read_file, suite};
@@ -75,7 +76,7 @@ fn table(text: &str, dir: &Path) -> Factorial {
         let values = figures.iter().zip(values).filter(|(_, value)| **value != "-");
         let values = values.map(|(name, value)| ((*name).to_owned(), value.parse().unwrap()));
         let values: BTreeMap<String, f64> = values.collect();
-        let runs = planted.entry(levels.iter().map(|level| (*level).to_owned()).collect()).or_default();
+        let runs = planted.entry(levels.iter().map(|level| level.replace(';', ",")).collect()).or_default();
         // A cell without figures has no run.
         runs.extend((!values.is_empty()).then_some(values));
     }

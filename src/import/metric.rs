@@ -398,6 +398,11 @@ impl Metric {
         self.kind().map_or("", |kind| kind.name)
     }
 
+    /// True if it is a part of a processor time, which is not known of short ones.
+    pub(crate) fn is_divided_time(&self) -> bool {
+        ["user", "system"].contains(&self.kind_name())
+    }
+
     /// True if only runs with transactions have it.
     pub(crate) fn is_of_transactions(&self) -> bool {
         self.name == TRANSACTIONS || self.prefix() == Some(TRANSACTIONS)
