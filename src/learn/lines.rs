@@ -261,6 +261,11 @@ impl LoopWriter<'_, '_> {
             self.script.with_dirs.insert(symbol.set);
             return format!(",filesetname={}_dirs", set.name);
         }
+        // No call that opens a file may find a link.
+        if symbol.action == CallAction::SymLink {
+            self.script.with_links.insert(symbol.set);
+            return format!(",filesetname={}_links", set.name);
+        }
         self.script.used.insert(symbol.set);
         let mut text = format!(",filesetname={}", set.name);
         if matches!(symbol.action, CallAction::CloseDir) {

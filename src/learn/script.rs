@@ -1,7 +1,7 @@
 //! The model as a script: file sets, values, composites, processes.
 
 use crate::action::{ActionTarget, ActionValues};
-use crate::chance;
+use crate::chance::FileChanges;
 use crate::cut::{AnchorCall, CutBy};
 use crate::lines::LoopWriter;
 use crate::model::{LearnedModel, Loop, LoopBody};
@@ -34,8 +34,9 @@ pub(crate) struct ScriptWriter<'a> {
     pub(crate) opened: BTreeSet<u16>,
     /// The alternatives around what is written.
     pub(crate) alternatives: usize,
-    /// Sets whose files come or go by chance.
-    by_chance: BTreeSet<u16>,
+    changes: FileChanges,
+    /// Sets with symbolic links.
+    pub(crate) with_links: BTreeSet<u16>,
     /// The slots of files that stay open.
     pub(crate) lasting: BTreeMap<u16, u16>,
 }
@@ -53,7 +54,8 @@ impl<'a> ScriptWriter<'a> {
             replaced: BTreeSet::new(),
             opened: BTreeSet::new(),
             alternatives: 0,
-            by_chance: BTreeSet::new(),
+            changes: FileChanges::default(),
+            with_links: BTreeSet::new(),
             lasting: BTreeMap::new(),
         }
     }
@@ -89,10 +91,12 @@ impl<'a> ScriptWriter<'a> {
 
     /// The whole script but its header.
     pub(crate) fn write(mut self, model: &LearnedModel) -> String {
-        self.by_chance = model.phases.iter().flatten().flat_map(chance::sets_of).collect();
-        let wanders = |n: &u16| self.set(*n).created > 0 && self.set(*n).removed > 0;
+        self.changes = FileChanges::of(&model.phases);
+        let wanders = |n: &u16| self.changes.made.contains_key(n) && self.changes.removed.contains_key(n);
         // What comes and goes by chance is used up at some time.
-        let ends = model.phases.len() > 1 || self.sets.sets.iter().any(grows) || self.by_chance.iter().any(wanders);
+        let ends = model.phases.len() > 1
+            || self.sets.sets.iter().any(grows_or_shrinks)
+            || self.changes.by_chance.iter().any(wanders);
         let costliest = model.costliest();
         let mut number_of_loop = 0;
         let mut processes = String::new();
@@ -144,8 +148,8 @@ impl<'a> ScriptWriter<'a> {
             let mut sizes = set.sizes.clone();
             sizes.sort_unstable();
             let _ = writeln!(text, "# {}", printable(&set.what));
-            if set.is_single && !self.by_chance.contains(&n) {
-                let exists = set.existing > 0 || self.replaced.contains(&n);
+            if set.is_single && !self.changes.by_chance.contains(&n) {
+                let exists = set.existing > 0 || self.replaced.contains(&n) || !self.changes.made.contains_key(&n);
                 let exists = if exists { ",prealloc" } else { "" };
                 let bytes = size::in_script(sizes.last().copied().unwrap_or(0));
                 let _ = writeln!(text, "define file name={},path=$dir,size={bytes}{exists}", set.name);
@@ -161,10 +165,16 @@ impl<'a> ScriptWriter<'a> {
             );
             let _ = writeln!(text, "{}", folded(&line));
         }
+        for n in &self.with_links {
+            let set = self.set(*n);
+            let entries = set.created + room(set.created);
+            let _ =
+                writeln!(text, "define fileset name={}_links,path=$dir,entries={entries},dirwidth=1000000", set.name);
+        }
         for n in self.with_dirs.clone() {
             let set = self.set(n);
             let all = set.leafdirs + set.leafdirs_existing;
-            let all = (all + if self.by_chance.contains(&n) { room(all) } else { 0 }).max(1);
+            let all = (all + if self.changes.by_chance.contains(&n) { room(all) } else { 0 }).max(1);
             let _ = writeln!(settings, "set ${}_directories={all}", set.name);
             let percent = if set.leafdirs_existing > 0 { set.leafdirs_existing * 100 / all } else { 0 };
             let prealloc = if percent > 0 { format!(",prealloc={percent}") } else { String::new() };
@@ -180,23 +190,21 @@ impl<'a> ScriptWriter<'a> {
     /// The files of a set, and the per cent that exist at the beginning: enough for what is made and removed by chance.
     fn entries(&self, n: u16, set: &LearnedSet) -> (u64, u64) {
         let known = (set.sizes.len() as u64).max(1);
-        let is_by_chance = self.by_chance.contains(&n);
+        let is_by_chance = self.changes.by_chance.contains(&n);
         let is_replaced = self.replaced.contains(&n);
-        let existing = match set.existing {
-            existing if is_by_chance && set.removed > 0 => existing.max(room(set.created + set.removed)),
-            existing => existing,
-        };
-        let known = match is_by_chance && set.created > 0 {
-            true => known.max(existing + set.created) + room(set.created),
-            false => known.max(existing),
-        };
+        // What the loops do, which are not all of the trace.
+        let steps = if is_by_chance { room(self.changes.all(n)) } else { 0 };
+        let of = |all: &BTreeMap<u16, u64>| all.get(&n).copied().unwrap_or(0);
+        let missing = of(&self.changes.missing);
+        let existing = if missing + steps > 0 { set.existing.max(missing + steps) } else { set.existing };
+        let known = known.max(existing + of(&self.changes.more) + steps);
         let percent = (existing * 100 / known).max(existing.min(1));
         match percent {
             _ if is_replaced && set.created == 0 => (known, 100),
             // Some are replaced, and others are made.
             0 | 1 if is_replaced => (known, 10),
-            // Only directories are used, or names that are missing.
-            0 if set.created == 0 => (known, 100),
+            // Only directories are used, or names that are missing, or no loop makes them.
+            0 if set.created == 0 || !self.changes.made.contains_key(&n) => (known, 100),
             // One file at least, for what looks at one before any is made.
             0 if known <= 200 => (known + 1, 100 / (known + 1) + 1),
             0 => (known, 0),
@@ -264,9 +272,10 @@ fn room(steps: u64) -> u64 {
     4 + (3.5 * (steps as f64).sqrt()) as u64
 }
 
-/// True if files of a set are made, and few of them removed.
-fn grows(set: &LearnedSet) -> bool {
-    !set.is_single && set.created >= 8 && set.created > 2 * set.removed && set.created * 5 > set.sizes.len() as u64
+/// True if files of a set are made, and few of them removed, or the other way round.
+fn grows_or_shrinks(set: &LearnedSet) -> bool {
+    let (more, less) = (set.created.max(set.removed), set.created.min(set.removed));
+    !set.is_single && more >= 8 && more > 2 * less && more * 5 > set.sizes.len() as u64
 }
 
 /// How a loop was found, for the header.

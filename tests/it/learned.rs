@@ -53,7 +53,7 @@ const ALL: &[RoundTrip] = &[
     trip("copyfiles", &["nfiles=10000"], 10_000).ending().long(),
     trip("postmark", &["transactions=2000000"], 500),
     trip("mongo", &["nfiles=20000"], 20_000).ending().long(),
-    trip("maildir", &["nthreads=2", "nfiles=1000", "nnew=200"], 1000),
+    trip("maildir", &["nthreads=2", "nfiles=300", "nnew=200"], 300),
     trip("untar", &["fraction=1000", "nstreams=2"], 2800).ending(),
 ];
 
