@@ -93,6 +93,7 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
     for (n, set) in sets.sets.iter_mut().enumerate() {
         let own = lasting.iter().filter(|(set, ..)| usize::from(*set) == n);
         let threads: BTreeSet<u32> = own.clone().map(|(_, thread, _)| *thread).collect();
+        set.starts = streams.starts.get(&(n as u16)).copied().unwrap_or(0);
         set.has_many_open = own.count() * 2 > threads.len() * 3;
     }
     let (calls, knows_time) = (streams.calls, streams.knows_time);

@@ -363,8 +363,7 @@ impl LoopWriter<'_, '_> {
                         let set = self.script.set(symbol.set);
                         let most = set.sizes.iter().copied().max().unwrap_or(0);
                         let passes = samples.moved as f64 / most.max(1) as f64;
-                        let starts = samples.share(bits::START) * samples.calls as f64;
-                        let again = symbol.slot == NO_SLOT && passes > 2.0 && starts >= 0.5 * passes;
+                        let again = symbol.slot == NO_SLOT && passes > 2.0 && set.starts as f64 >= 0.5 * passes;
                         if again && set.is_single && most > 0 && symbol.action == CallAction::Write {
                             let _ = write!(attributes, ",wrap={}", size::in_script(most));
                         }

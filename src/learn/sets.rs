@@ -33,6 +33,8 @@ pub(crate) struct LearnedSet {
     pub(crate) opens: u64,
     /// True if its files stay open: opening them is no part of what is repeated.
     pub(crate) stays_open: bool,
+    /// How often a file of it is written from its start.
+    pub(crate) starts: u64,
     /// True if a thread has several of its files open for long.
     pub(crate) has_many_open: bool,
 }

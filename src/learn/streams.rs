@@ -180,6 +180,8 @@ pub(crate) struct CallStreams {
     pub(crate) knows_time: bool,
     /// Files that were made (1) or removed (−1) of each set, with the time.
     pub(crate) changes: Vec<(u64, u16, i8)>,
+    /// How often files of each set are written from their start.
+    pub(crate) starts: BTreeMap<u16, u64>,
     /// Of each set whose files stay open, the files that threads have open: one for each thread and file.
     pub(crate) lasting: BTreeSet<(u16, u32, PathId)>,
 }
@@ -381,6 +383,9 @@ impl<'a> StreamBuilder<'a> {
             {
                 *next = call.result as u64;
             }
+        }
+        if class == CallClass::Write && bits & bits::START != 0 {
+            *self.streams.starts.entry(set).or_default() += 1;
         }
         if before.second_exists {
             bits |= bits::OVER;

@@ -142,6 +142,22 @@ fn a_checkpoint_now_and_then_is_an_outer_loop() {
 }
 
 #[test]
+fn a_log_that_begins_again_has_its_size() {
+    let mut trace = MadeTrace::new();
+    for n in 0..400 {
+        if n % 40 == 0 {
+            trace.moves("pwrite64", "/d/log", 0, 163_872, 32);
+            trace.call("fdatasync", "/d/log", |_| ());
+        }
+        trace.moves("pread64", "/d/db", n * 7 % 100 * 4096, 409_600, 4096);
+        trace.moves("pwrite64", "/d/log", 32 + n % 40 * 4096, 163_872, 4096);
+        trace.call("fdatasync", "/d/log", |_| ());
+    }
+    let script = trace.script();
+    assert!(script.contains("filesetname=log,fd=102,iosize=4k,wrap=163872"), "{script}");
+}
+
+#[test]
 fn sessions_are_repeated_and_a_call_that_some_have_is_a_choice() {
     let mut trace = MadeTrace::new();
     for n in 0..300u64 {

@@ -33,8 +33,8 @@ use GroupKind::{Applications, Historical, Micro, Tools};
 pub static GROUPS: &[PersonalityGroup] = &[
     group("servers", Applications, &["varmail", "maildir", "qmail", "webserver", "webproxy", "fileserver", "netsfs",
         "networkfs", "videoserver", "imagestore", "randomfileaccess"]),
-    group("databases", Applications, &["oltp", "oltp_sync", "tpcso", "randomwrite_oltp_ager", "randomwrite_ager",
-        "seqwrite"]),
+    group("databases", Applications, &["sqlite_delete", "sqlite_wal", "oltp", "oltp_sync", "tpcso",
+        "randomwrite_oltp_ager", "randomwrite_ager", "seqwrite"]),
     group("streams", Micro, &["randomread", "randomwrite", "randomrw", "singlestreamread", "singlestreamreaddirect",
         "singlestreamwrite", "singlestreamwritedirect", "multistreamread", "multistreamreaddirect", "multistreamwrite",
         "multistreamwritedirect", "fivestreamread", "fivestreamreaddirect", "fivestreamwrite",

@@ -136,6 +136,7 @@ mod signals;
 mod size_bombs;
 mod space;
 mod spread;
+mod sqlite;
 mod starvation;
 mod std_streams;
 mod steady;

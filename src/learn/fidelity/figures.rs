@@ -41,9 +41,9 @@ pub struct TracedRun {
     pub(crate) running: Option<u64>,
     pub(crate) blocked: Option<u64>,
     pub(crate) sync_pairs: BTreeMap<SyncPair, u64>,
-    /// At the end of the run.
-    pub(crate) files: u64,
-    pub(crate) directories: u64,
+    /// Their mean at the ends of transactions, else at the end of the run.
+    pub(crate) files: f64,
+    pub(crate) directories: f64,
     pub(crate) file_sets: u64,
     /// Bytes of all calls, and of those that no flowop makes.
     pub(crate) bytes: u64,
@@ -210,8 +210,8 @@ impl Look {
     ) -> Result<TransactionEnds, TraceError> {
         input.rewind()?;
         let mut reader = TraceReader::new(input)?;
-        // Files and directories that came since the last transaction.
-        let mut since = [0i64; 2];
+        // How many files and directories came, and the sums of that at the ends of transactions.
+        let (mut came, mut sums, mut ends) = ([0i64; 2], [0i64; 2], 0u64);
         let mut found = TransactionEnds::new();
         let mut in_row: HashMap<u32, bool> = HashMap::new();
         let mut others: HashMap<u32, (bool, bool)> = HashMap::new();
@@ -243,7 +243,7 @@ impl Look {
             for (path, existed) in existed.into_iter().filter_map(|(path, existed)| Some((path?, existed))) {
                 let facts = self.files.get(path);
                 let kind = usize::from(facts.is_dir);
-                since[kind] += i64::from(facts.exists) - i64::from(existed);
+                came[kind] += i64::from(facts.exists) - i64::from(existed);
             }
             let action = CallAction::of(call, before);
             let moved = call.bytes().unwrap_or(0);
@@ -274,14 +274,19 @@ impl Look {
                 ends.push(call.end());
             };
             add(&mut of_any);
-            if is_of_set || found.is_empty() {
-                since = [0, 0];
-            }
             if is_of_set {
                 add(&mut found);
             }
+            if is_of_set || found.is_empty() {
+                ends += 1;
+                (0..2).for_each(|kind| sums[kind] += came[kind]);
+            }
         })?;
-        self.count_files(reader.paths(), &under, since, figures);
+        let less = [0, 1].map(|kind| match ends {
+            0 => 0.0,
+            ends => came[kind] as f64 - sums[kind] as f64 / ends as f64,
+        });
+        self.count_files(reader.paths(), &under, less, figures);
         self.watches
             .extend(others.into_iter().filter(|(_, (others, watches))| *watches && !others).map(|(thread, _)| thread));
         let found = if found.is_empty() { of_any } else { found };
@@ -291,10 +296,10 @@ impl Look {
 }
 
 impl Look {
-    /// Counts the files and directories below the directories, without those that came since the last transaction.
-    fn count_files(&self, paths: &PathTable, under: &[Vec<u8>], since: [i64; 2], figures: &mut TracedRun) {
+    /// Counts the files and directories that are below the directories at the end, less so many.
+    fn count_files(&self, paths: &PathTable, under: &[Vec<u8>], less: [f64; 2], figures: &mut TracedRun) {
         let is_script = self.sets.is_none();
-        let mut counts = since.map(|n| -n);
+        let mut counts = less.map(|n| -n);
         for (path, facts) in self.files.all().filter(|(_, facts)| facts.exists) {
             let text = paths.path(path);
             let below =
@@ -305,10 +310,9 @@ impl Look {
                 continue;
             }
             figures.file_sets += u64::from(is_script && facts.is_dir && !below.contains(&b'/'));
-            counts[usize::from(facts.is_dir)] += 1;
+            counts[usize::from(facts.is_dir)] += 1.0;
         }
-        let [files, directories] = counts.map(|n| u64::try_from(n).unwrap_or(0));
-        (figures.files, figures.directories) = (files, directories);
+        [figures.files, figures.directories] = counts;
     }
 }
 

@@ -13,6 +13,8 @@ const SMALL_CLASS: f64 = 0.005;
 const COSTLIEST: usize = 5;
 /// Time between calls that is a smaller share of all has no row.
 const SMALL_TIME: f64 = 0.02;
+/// Of fewer calls a quantile says nothing.
+const FEW_CALLS: u64 = 50;
 const LEVEL: f64 = 0.95;
 /// Two samples of one distribution are further apart than this, divided by the root of their size, one time in twenty.
 const KOLMOGOROV: f64 = 1.36;
@@ -223,7 +225,8 @@ fn classes(pairs: &[(TracedRun, TracedRun)]) -> Vec<CallClass> {
 /// The classes in which the program spends most time.
 fn costliest(pairs: &[(TracedRun, TracedRun)]) -> BTreeSet<CallClass> {
     let mut times: BTreeMap<CallClass, u64> = BTreeMap::new();
-    for (class, figures) in pairs.iter().flat_map(|(program, _)| &program.summary.classes) {
+    let all = pairs.iter().flat_map(|(program, _)| &program.summary.classes);
+    for (class, figures) in all.filter(|(_, figures)| figures.calls >= FEW_CALLS) {
         *times.entry(*class).or_default() += figures.time;
     }
     let mut order: Vec<(u64, CallClass)> = times.into_iter().map(|(class, time)| (time, class)).collect();
@@ -271,8 +274,8 @@ fn measured(
     if sides.iter().all(|side| side.syncs() > 0) {
         row("order of syncs, distance", Distance, Share, [0.0, sync_distance(sides)], (0.0, 0.02));
     }
-    let [files, directories] = [sides.map(|side| side.files as f64), sides.map(|side| side.directories as f64)];
-    // Other threads than that of the last transaction may be in the middle of one.
+    let [files, directories] = [sides.map(|side| side.files), sides.map(|side| side.directories)];
+    // Other threads than that of the transaction may be in the middle of one.
     let allowed = (files[0] * 0.01).max(sides[1].summary.threads.len() as f64 - 1.0);
     row("files", Difference, Count, files, (-allowed, allowed));
     let more = SET_DIRECTORIES * sides[1].file_sets as f64;
