@@ -12,13 +12,13 @@ use crate::diag::Failure;
 use crate::learn::{Fidelity, FidelityVerdict, TracedRun, TracedSide, TransactionEnd, learn};
 use crate::measure::mount;
 use crate::os::held_dir::HeldDir;
-use crate::os::proc;
 use crate::os::signals::{self, BrokenOff};
+use crate::os::{proc, quiesce};
 use crate::result::Document;
 use crate::session::library;
 use crate::trace::TraceError;
 use crate::util::count::count;
-use crate::util::{duration, json, printable, timestamp};
+use crate::util::{json, printable, timestamp};
 use crate::version::VERSION;
 use std::ffi::OsString;
 use std::fs::File;
@@ -26,12 +26,17 @@ use std::io::{self, BufReader, Read as _, Seek as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 /// The directory of the script's files, below that of the program.
 const BELOW: &str = "wmlrun-fidelity";
 /// The exit status if a row is outside of its limit, and if a row is unclear.
 const OUTSIDE: u8 = 10;
 const UNCLEAR: u8 = 11;
+/// Whether all rows are decided is asked after so many pairs.
+const LOOKS: [usize; 6] = [3, 5, 8, 12, 20, 30];
+/// How often a run is made again if calls are lost in its trace.
+const TRIES: usize = 3;
 /// How much longer a script that ends by itself may take than its program: then it hangs.
 const PATIENCE: f64 = 10.0;
 /// The last lines of what a script printed that a failure has.
@@ -42,64 +47,121 @@ pub(super) fn fidelity(args: &FidelityArgs, script: &library::FoundScript) -> Re
     signals::install_handlers();
     let _kept = signals::Kept::begin();
     signals::second_breaks_off(BrokenOff::Command);
-    let mut end = TransactionEnd::in_script(&script.text);
+    if script.path.is_none() && (args.write || args.script == "-") {
+        let help = "`wmlrun show NAME > FILE` makes a file of a personality";
+        return Err(Failure::wrong(format!("{} is not a file", script.name), help));
+    }
+    let mut compared = Compared { args, end: TransactionEnd::in_script(&script.text), seconds: None };
     let mut pairs: Vec<(TracedRun, TracedRun)> = Vec::new();
     let mut fidelity = Fidelity::of(&pairs);
-    while (pairs.len() as u64) < args.pairs && fidelity.is_open() {
-        execute_before(args.before.as_deref())?;
-        let mut program = run_program(args)?;
-        if let Some(signal) = signals::received() {
-            return Ok(128 + signal);
-        }
-        if pairs.is_empty() && end.is_none() {
-            let learned = learn(BufReader::new(&mut program.trace), VERSION);
-            end = learned.ok().and_then(|learned| learned.transaction);
-        }
-        let ending = end.as_ref();
-        let figures = TracedRun::read(BufReader::new(&mut program.trace), TracedSide::Program, ending);
-        let figures = figures.map_err(unreadable)?;
-        let no_transaction = |who: &str| {
-            let end = end.as_ref().map(ToString::to_string).unwrap_or_default();
-            let help = "name another call at `# Transaction:` in the script's header, or learn the script anew";
-            Failure::wrong(format!("the {who} makes no transactions that end with {end}"), help)
-        };
-        if end.is_some() && figures.is_whole() {
-            return Err(no_transaction("program"));
-        }
-        let length = if figures.is_whole() { program.seconds * PATIENCE + 60.0 } else { program.seconds };
-        let (mut modelled, measured, dir) = run_script(args, length)?;
-        if let Some(signal) = signals::received() {
-            return Ok(128 + signal);
-        }
-        let side = TracedSide::Script { dir: dir.as_os_str().as_bytes(), measured };
-        let of_script = TracedRun::read(BufReader::new(&mut modelled.trace), side, ending).map_err(unreadable)?;
-        if end.is_some() && of_script.is_whole() {
-            return Err(no_transaction("script"));
-        }
-        pairs.push((figures, of_script));
+    let mut is_decided = false;
+    while (pairs.len() as u64) < args.pairs && !is_decided {
+        let Some(pair) = compared.pair(pairs.len())? else { break };
+        pairs.push(pair);
         fidelity = Fidelity::of(&pairs);
-        let times = format!("program {}, script {}", duration::span(program.seconds), duration::span(modelled.seconds));
         let (inside, outside) = (fidelity.count(FidelityVerdict::Inside), fidelity.count(FidelityVerdict::Outside));
-        notice(&format!(
-            "pair {}: {times}; {inside} inside, {outside} outside of {}",
-            pairs.len(),
-            count(fidelity.rows.len() as u64, "row")
-        ));
+        let rows = count(fidelity.rows.len() as u64, "row");
+        notice(&format!("pair {}: {inside} inside, {outside} outside of {rows}", pairs.len()));
+        is_decided = LOOKS.contains(&pairs.len()) && !fidelity.is_open();
+    }
+    if let (0, Some(signal)) = (pairs.len(), signals::received()) {
+        return Ok(128 + signal);
     }
     let command: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let command = shell_text::joined(&command);
+    let format = if args.json { FigureFormat::Json } else { FigureFormat::Text };
+    let sheet = || fidelity.sheet(&script.name, &command);
+    print_lines(format.write(|| fidelity.document().json(), sheet).trim_end());
+    if let Some(signal) = signals::received() {
+        return Ok(128 + signal);
+    }
     if args.write {
         let when = conditions(args, &command, pairs.len());
         write_back(script, &fidelity.in_header(&script.text, &when))?;
     }
-    let format = if args.json { FigureFormat::Json } else { FigureFormat::Text };
-    let sheet = || fidelity.sheet(&script.name, &command);
-    print_lines(format.write(|| fidelity.document().json(), sheet).trim_end());
     Ok(match fidelity.verdict() {
         FidelityVerdict::Inside => 0,
         FidelityVerdict::Outside => OUTSIDE,
         FidelityVerdict::Unknown => UNCLEAR,
     })
+}
+
+/// A comparison that goes on.
+struct Compared<'a> {
+    args: &'a FidelityArgs,
+    end: Option<TransactionEnd>,
+    /// How long the program ran last, and whether it is a series of transactions.
+    seconds: Option<(f64, bool)>,
+}
+
+impl Compared<'_> {
+    /// Makes a pair of runs: the program is first in every other one. `None` if a signal ended it.
+    fn pair(&mut self, number: usize) -> Result<Option<(TracedRun, TracedRun)>, Failure> {
+        let early = if number % 2 == 1 { self.script()? } else { None };
+        if signals::received().is_some() {
+            return Ok(None);
+        }
+        let Some(program) = self.program(number == 0)? else { return Ok(None) };
+        let script = match early {
+            Some(script) => Some(script),
+            None => self.script()?,
+        };
+        Ok(script.map(|script| (program, script)))
+    }
+
+    /// A run of the program. The first one may say what ends a transaction.
+    fn program(&mut self, is_first: bool) -> Result<Option<TracedRun>, Failure> {
+        let run = || {
+            execute_before(self.args.before.as_deref())?;
+            // As before each run of a script: what was written before does not slow this run.
+            let _ = quiesce::quiesce(&[&self.args.dir], &AtomicBool::new(false));
+            run_program(self.args)
+        };
+        let mut program = retried(run, |program| program)?;
+        if signals::received().is_some() {
+            return Ok(None);
+        }
+        if is_first && self.end.is_none() {
+            let learned = learn(BufReader::new(&mut program.trace), VERSION);
+            self.end = learned.ok().and_then(|learned| learned.transaction);
+        }
+        let read = TracedRun::read(BufReader::new(&mut program.trace), TracedSide::Program, self.end.as_ref());
+        let run = read.map_err(unreadable)?;
+        self.check(&run, "program", is_first)?;
+        self.seconds = Some((program.seconds, !run.is_whole()));
+        Ok(Some(run))
+    }
+
+    /// A run of the script, for as long as the program ran.
+    fn script(&self) -> Result<Option<TracedRun>, Failure> {
+        let (seconds, is_series) = self.seconds.unwrap_or_default();
+        let length = if is_series { seconds } else { seconds * PATIENCE + 60.0 };
+        let run = || run_script(self.args, length, is_series);
+        let (mut script, measured, dir) = retried(run, |(script, ..)| script)?;
+        if signals::received().is_some() {
+            return Ok(None);
+        }
+        let side = TracedSide::Script { dir: dir.as_os_str().as_bytes(), measured };
+        let end = self.end.as_ref().filter(|_| is_series);
+        let run = TracedRun::read(BufReader::new(&mut script.trace), side, end).map_err(unreadable)?;
+        self.check(&run, "script", false)?;
+        Ok(Some(run))
+    }
+
+    /// Fails if a side makes no transactions that end as the header says.
+    fn check(&self, run: &TracedRun, side: &str, is_told: bool) -> Result<(), Failure> {
+        let Some(end) = &self.end else { return Ok(()) };
+        if run.is_whole() {
+            let help = "name another call at `# Transaction:` in the script's header, or learn the script anew";
+            return Err(Failure::wrong(format!("the {side} makes no transactions that end with {end}"), help));
+        }
+        if run.is_of_any_set() && is_told {
+            notice(&format!(
+                "note: the {side} has no files of that name: a transaction ends with each such call ({end})"
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// What is recorded of a command.
@@ -112,12 +174,19 @@ fn recorded(args: &FidelityArgs, dir: PathBuf, command: Vec<OsString>) -> Result
         is_temporary: true,
         ..RecordArgs::default()
     };
-    let recording = record_once(&of)?;
-    if !recording.is_complete && signals::received().is_none() {
-        let help = "end other programs, or compare shorter runs";
-        return Err(Failure::failed("calls are lost in a trace".to_owned(), help));
+    record_once(&of)
+}
+
+/// Makes a run again if calls are lost in its trace, as on a busy machine.
+fn retried<T>(make: impl Fn() -> Result<T, Failure>, recording: impl Fn(&T) -> &Recording) -> Result<T, Failure> {
+    for _ in 0..TRIES {
+        let made = make()?;
+        if recording(&made).is_complete || signals::received().is_some() {
+            return Ok(made);
+        }
     }
-    Ok(recording)
+    let help = "end other programs, or compare shorter runs";
+    Err(Failure::failed(format!("calls are lost in {TRIES} traces of a run"), help))
 }
 
 /// The words of a command whose output goes elsewhere, by the redirections of a shell.
@@ -137,7 +206,7 @@ fn run_program(args: &FidelityArgs) -> Result<Recording, Failure> {
 }
 
 /// Runs the script. Returns its recording, the measured time in that of the trace, and the directory of its files.
-fn run_script(args: &FidelityArgs, seconds: f64) -> Result<(Recording, (u64, u64), PathBuf), Failure> {
+fn run_script(args: &FidelityArgs, seconds: f64, is_series: bool) -> Result<(Recording, (u64, u64), PathBuf), Failure> {
     let below = args.dir.join(BELOW);
     let can_not = |error: io::Error| {
         let help = format!("`wmlrun clean {0}; rmdir {0}` removes what an earlier run left", below.display());
@@ -181,6 +250,10 @@ fn run_script(args: &FidelityArgs, seconds: f64) -> Result<(Recording, (u64, u64
     let document: Document = json::from_bytes(&text(result.file())?)
         .map_err(|error| Failure::failed(format!("the script's result: {}", json::reason(&error)), ""))?;
     let run = document.runs.last();
+    if !is_series && run.is_some_and(|run| run.ended_by == "time") {
+        let help = "a script of a program without transactions ends by itself, as by `finishoncount`";
+        return Err(Failure::wrong(format!("the script did not end within {seconds} s"), help));
+    }
     let began = run.and_then(|run| run.started_monotonic_ns).unwrap_or(0).saturating_sub(recording.began);
     let length = run.map_or(0.0, |run| run.measured_seconds) * 1e9;
     Ok((recording, (began, began.saturating_add(length as u64)), own))

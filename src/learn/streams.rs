@@ -417,7 +417,7 @@ impl<'a> StreamBuilder<'a> {
         let offset = match action {
             CallAction::SeekSet => u64::try_from(call.result).unwrap_or(0),
             _ if again == LookAgain::This => AGAIN,
-            _ => call.offset.unwrap_or(u64::MAX),
+            _ => call.offset.map_or(u64::MAX, |offset| offset.min(AGAIN - 1)),
         };
         let step = CallStep {
             start: call.start,

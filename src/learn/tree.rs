@@ -201,9 +201,15 @@ fn joined(variants: &[Variant]) -> Vec<Variant> {
     all
 }
 
+/// Of longer shapes the common elements are not looked for: that takes a table of one by the other.
+const MOST_COMPARED: usize = 4_000_000;
+
 /// The longest series of elements that both have, in order.
 fn longest_common(a: &[ElementId], b: &[ElementId]) -> Vec<ElementId> {
     let width = b.len() + 1;
+    if (a.len() + 1).saturating_mul(width) > MOST_COMPARED {
+        return Vec::new();
+    }
     let mut lengths = vec![0u32; (a.len() + 1) * width];
     for i in (0..a.len()).rev() {
         for j in (0..b.len()).rev() {

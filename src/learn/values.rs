@@ -170,7 +170,7 @@ pub(crate) fn sizes_of_files(sorted: &[u64]) -> Vec<(u64, u64)> {
     // The last parts may have files that are far larger than the others.
     while parts.len() < MOST_SIZES {
         let last = parts[parts.len() - 1];
-        if last.1 - last.0 < 2 || sorted[last.1 - 1] < 2 * sorted[last.0] {
+        if last.1 - last.0 < 2 || sorted[last.1 - 1] < sorted[last.0].saturating_mul(2) {
             break;
         }
         let middle = last.0.midpoint(last.1);

@@ -55,15 +55,19 @@ impl Spread {
     /// The largest difference between the shares of two that do not exceed a number: the statistic of Kolmogorov and Smirnov,
     /// from 0 to 1.
     pub fn distance(&self, other: &Self) -> f64 {
-        let share = |of: &Self, below: u64| below as f64 / of.total.max(1) as f64;
-        let mut numbers: Vec<u64> = self.counts.keys().chain(other.counts.keys()).copied().collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        let (mut a, mut b, mut most) = (0, 0, 0.0f64);
-        for n in numbers {
-            a += self.counts.get(&n).copied().unwrap_or(0);
-            b += other.counts.get(&n).copied().unwrap_or(0);
-            most = most.max((share(self, a) - share(other, b)).abs());
+        // Rounded numbers are compared with rounded ones.
+        let is_rounded = self.is_rounded || other.is_rounded;
+        let mut counts: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
+        for (side, spread) in [self, other].into_iter().enumerate() {
+            for (n, count) in &spread.counts {
+                counts.entry(if is_rounded { rounded(*n) } else { *n }).or_default()[side] += count;
+            }
+        }
+        let (mut below, mut most) = ([0u64; 2], 0.0f64);
+        for of in counts.into_values() {
+            (0..2).for_each(|side| below[side] += of[side]);
+            let share = |side: usize, total: u64| below[side] as f64 / total.max(1) as f64;
+            most = most.max((share(0, self.total) - share(1, other.total)).abs());
         }
         most
     }
@@ -104,6 +108,9 @@ mod tests {
         };
         let [a, b, c] = [of(&[1, 2, 3, 4]), of(&[3, 4, 5, 6]), of(&[9])];
         assert_eq!((a.distance(&a), a.distance(&b), b.distance(&a), a.distance(&c)), (0.0, 0.5, 0.5, 1.0));
+        // One of them is rounded.
+        let sizes = |n: u64| of(&(0..n).chain(std::iter::repeat_n(4099, 4000)).collect::<Vec<u64>>());
+        assert!(sizes(4000).distance(&sizes(4200)) < 0.05);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::cmd::{Wml, has};
+use crate::cmd::Wml;
 
 /// The rows of `wmlrun fidelity` with their verdicts, of a script and `tests/programs/sqlite/drive`.
 fn rows(script: &str, journal: &str, synchronous: &str, transactions: &str, more: &[&str]) -> Vec<(String, String)> {
@@ -30,6 +30,13 @@ fn rows(script: &str, journal: &str, synchronous: &str, transactions: &str, more
     rows.iter().map(|row| (text(&row["name"]), text(&row["verdict"]))).collect()
 }
 
+/// True if Python has the version of the library that the personalities were recorded with.
+fn has_sqlite() -> bool {
+    let code = "import sqlite3; print(sqlite3.sqlite_version)";
+    let found = std::process::Command::new("python3").args(["-c", code]).output();
+    found.is_ok_and(|found| found.stdout.starts_with(b"3.40."))
+}
+
 /// True for a row of times, which differ on a busy machine.
 fn is_time(name: &str) -> bool {
     ["p50", "p99", "second", "between", "in calls"].iter().any(|word| name.contains(word))
@@ -37,7 +44,7 @@ fn is_time(name: &str) -> bool {
 
 #[test]
 fn the_personalities_make_the_calls_of_sqlite() {
-    needs!(has("python3"), "there is no python3");
+    needs!(has_sqlite(), "there is no python3 with SQLite 3.40");
     for (script, journal, synchronous, transactions, more) in [
         ("sqlite_delete", "delete", "full", "1500", &[][..]),
         ("sqlite_wal", "wal", "full", "3000", &[]),
@@ -62,7 +69,7 @@ fn the_personalities_make_the_calls_of_sqlite() {
 
 #[test]
 fn changed_personalities_are_told_from_sqlite() {
-    needs!(has("python3"), "there is no python3");
+    needs!(has_sqlite(), "there is no python3 with SQLite 3.40");
     let changes = [
         ("flowop fdatasync name=db-sync", "flowop nothing name=db-sync", "syncs a transaction"),
         ("iosize=4k,onecall", "iosize=8k,onecall", "bytes written a transaction"),

@@ -33,6 +33,8 @@ pub struct TracedRun {
     /// Transactions; 1 if the run is one as a whole.
     pub(crate) transactions: u64,
     pub(crate) is_whole: bool,
+    /// True if no call that ends transactions is on the set of the header: then such a call on any file is one.
+    pub(crate) is_of_any_set: bool,
     /// Nanoseconds from one transaction's end to the next one's, of each thread.
     pub(crate) latencies: Spread,
     /// Nanoseconds in which the transactions were made.
@@ -99,13 +101,16 @@ impl TracedRun {
         reader.for_each(|event, _| {
             let TraceEvent::Call(call) = event else { return };
             let before = ended.insert(call.thread, call.end());
-            if watches.contains(&call.thread) || call.end() <= window.0 || call.end() > window.1 {
+            // Of a thread with transactions, what is between its first and its last one counts.
+            let own = ends.get(&call.thread).map(|ends| (ends[0], ends[ends.len() - 1]));
+            let (from, to) = own.unwrap_or(window);
+            if watches.contains(&call.thread) || call.end() <= from || call.end() > to {
                 return;
             }
             (first, last) = (first.min(call.start), last.max(call.end()));
             self.summary.add(call);
             if let (Some(between), Some(before)) = (call.between, before) {
-                let gap = call.start.saturating_sub(before.max(window.0));
+                let gap = call.start.saturating_sub(before.max(from));
                 let blocked = between.blocked.min(gap);
                 *self.blocked.get_or_insert(0) += blocked;
                 *self.running.get_or_insert(0) += gap.saturating_sub(blocked).saturating_sub(between.runnable);
@@ -139,6 +144,11 @@ impl TracedRun {
     /// True if the run is no series of transactions.
     pub fn is_whole(&self) -> bool {
         self.is_whole
+    }
+
+    /// True if the header's file set has no such call: then such a call on any file ends a transaction.
+    pub fn is_of_any_set(&self) -> bool {
+        self.is_of_any_set
     }
 
     pub(crate) fn running_time(&self) -> Option<u64> {
@@ -210,88 +220,124 @@ impl Look {
     ) -> Result<TransactionEnds, TraceError> {
         input.rewind()?;
         let mut reader = TraceReader::new(input)?;
-        // How many files and directories came, and the sums of that at the ends of transactions.
-        let (mut came, mut sums, mut ends) = ([0i64; 2], [0i64; 2], 0u64);
-        let mut found = TransactionEnds::new();
-        let mut in_row: HashMap<u32, bool> = HashMap::new();
-        let mut others: HashMap<u32, (bool, bool)> = HashMap::new();
-        // The same call on files of any set.
-        let mut of_any = TransactionEnds::new();
+        let (mut of_set, mut of_any) = (EndsOfThreads::default(), EndsOfThreads::default());
+        // How many files and directories came.
+        let mut came = [0i64; 2];
+        let mut looks: HashMap<u32, ThreadLooks> = HashMap::new();
         let under: Vec<Vec<u8>> = match side {
             TracedSide::Program => reader.header().under.iter().map(|dir| dir.as_bytes().to_vec()).collect(),
             TracedSide::Script { dir, .. } => vec![dir.to_vec()],
         };
         reader.for_each(|event, paths| {
             let TraceEvent::Call(call) = event else { return };
-            if let TracedSide::Script { measured: (from, to), .. } = side {
-                // Then its files are removed.
-                if call.start > to {
-                    return;
+            let is_measured = match side {
+                TracedSide::Program => true,
+                // Behind it the files of a script are removed.
+                TracedSide::Script { measured: (_, to), .. } if call.start > to => return,
+                TracedSide::Script { measured: (from, _), .. } => {
+                    looks.entry(call.thread).or_default().add(call, from);
+                    call.start >= from && call.thread != call.process
                 }
-                if call.thread == call.process {
-                    self.watches.insert(call.thread);
-                } else if call.start >= from {
-                    let is_look = matches!(call.kind.get().class, CallClass::Statfs | CallClass::Stat);
-                    let (has_others, watches) = others.entry(call.thread).or_insert((false, false));
-                    *has_others |= !is_look;
-                    *watches |= call.kind.get().class == CallClass::Statfs;
-                }
-            }
-            let before = self.files.before(call);
-            self.files.apply(call, before);
-            let existed = [(call.path, before.exists), (call.second_path, before.second_exists)];
-            for (path, existed) in existed.into_iter().filter_map(|(path, existed)| Some((path?, existed))) {
-                let facts = self.files.get(path);
-                let kind = usize::from(facts.is_dir);
-                came[kind] += i64::from(facts.exists) - i64::from(existed);
-            }
-            let action = CallAction::of(call, before);
+            };
+            let (action, changes) = self.step(call);
+            (0..2).for_each(|kind| came[kind] += changes[kind]);
             let moved = call.bytes().unwrap_or(0);
             figures.bytes = figures.bytes.saturating_add(moved);
             if action.is_none() {
                 figures.not_modelled = figures.not_modelled.saturating_add(moved);
             }
             let (Some(action), Some(path), Some(end)) = (action, call.path, end) else { return };
-            let is_measured = match side {
-                TracedSide::Program => true,
-                TracedSide::Script { measured: (from, to), .. } => {
-                    call.start >= from && call.end() <= to && call.thread != call.process
-                }
-            };
-            if !end.is(action) || !is_measured {
-                in_row.remove(&call.thread);
+            let is_end = end.is(action) && is_measured;
+            // The engine may look at a file by itself, which separates no calls in a row.
+            if !is_end && matches!(action, CallAction::StatPath | CallAction::StatMissing | CallAction::StatOpen) {
                 return;
             }
-            let is_of_set = match &self.sets {
-                Some(sets) => sets.of(path).is_some_and(|n| sets.sets[usize::from(n)].name == end.set),
-                None => set_of(&paths.path(path), &under[0]).is_some_and(|set| set == end.set.as_bytes()),
-            };
-            // Of calls in a row the last one counts.
-            let is_next = in_row.insert(call.thread, is_of_set) == Some(is_of_set) && end.of_runs;
-            let add = |ends: &mut TransactionEnds| {
-                let ends = ends.entry(call.thread).or_default();
-                ends.truncate(ends.len() - usize::from(is_next));
-                ends.push(call.end());
-            };
-            add(&mut of_any);
-            if is_of_set {
-                add(&mut found);
-            }
-            if is_of_set || found.is_empty() {
-                ends += 1;
-                (0..2).for_each(|kind| sums[kind] += came[kind]);
-            }
+            let is_of_set = is_end
+                && match &self.sets {
+                    Some(sets) => sets.of(path).is_some_and(|n| sets.sets[usize::from(n)].name == end.set),
+                    None => set_of(&paths.path(path), &under[0]).is_some_and(|set| set == end.set.as_bytes()),
+                };
+            of_any.step(call, is_end, end.of_runs, came);
+            of_set.step(call, is_of_set, end.of_runs, came);
         })?;
-        let less = [0, 1].map(|kind| match ends {
-            0 => 0.0,
-            ends => came[kind] as f64 - sums[kind] as f64 / ends as f64,
-        });
-        self.count_files(reader.paths(), &under, less, figures);
-        self.watches
-            .extend(others.into_iter().filter(|(_, (others, watches))| *watches && !others).map(|(thread, _)| thread));
-        let found = if found.is_empty() { of_any } else { found };
+        figures.is_of_any_set = of_set.times.is_empty() && !of_any.times.is_empty();
+        let found = if figures.is_of_any_set { of_any } else { of_set };
+        self.count_files(reader.paths(), &under, found.came_since(came), figures);
+        self.watches.extend(looks.into_iter().filter(|(_, looks)| looks.is_watch()).map(|(thread, _)| thread));
         // A single one begins no other.
-        Ok(if found.values().any(|ends| ends.len() > 1) { found } else { TransactionEnds::new() })
+        let has_several = found.times.values().any(|ends| ends.len() > 1);
+        Ok(if has_several { found.times } else { TransactionEnds::new() })
+    }
+
+    /// Follows what a call changes. Returns what it does, and how many files and directories came by it.
+    fn step(&mut self, call: &TracedCall) -> (Option<CallAction>, [i64; 2]) {
+        let before = self.files.before(call);
+        self.files.apply(call, before);
+        let mut came = [0i64; 2];
+        let existed = [(call.path, before.exists), (call.second_path, before.second_exists)];
+        for (path, existed) in existed.into_iter().filter_map(|(path, existed)| Some((path?, existed))) {
+            let facts = self.files.get(path);
+            came[usize::from(facts.is_dir)] += i64::from(facts.exists) - i64::from(existed);
+        }
+        (CallAction::of(call, before), came)
+    }
+}
+
+/// What a thread of a script's process does in the measured time.
+#[derive(Clone, Copy, Debug, Default)]
+struct ThreadLooks {
+    is_first: bool,
+    asks_for_space: bool,
+    does_more: bool,
+}
+
+impl ThreadLooks {
+    fn add(&mut self, call: &TracedCall, from: u64) {
+        let class = call.kind.get().class;
+        let is_measured = call.start >= from;
+        self.is_first |= call.thread == call.process;
+        self.asks_for_space |= is_measured && class == CallClass::Statfs;
+        self.does_more |= is_measured && !matches!(class, CallClass::Statfs | CallClass::Stat);
+    }
+
+    /// True if it makes no operation of the script.
+    fn is_watch(self) -> bool {
+        self.is_first || self.asks_for_space && !self.does_more
+    }
+}
+
+/// The ends of transactions as they are found, with the files that came until each of them.
+#[derive(Debug, Default)]
+struct EndsOfThreads {
+    times: TransactionEnds,
+    /// The threads whose last call was one, with the files that had come then.
+    in_row: HashMap<u32, [i64; 2]>,
+    count: i64,
+    sums: [i64; 2],
+}
+
+impl EndsOfThreads {
+    /// Takes a call of a thread. Of calls in a row the last one counts, if the transaction ends with several.
+    fn step(&mut self, call: &TracedCall, is_end: bool, of_runs: bool, came: [i64; 2]) {
+        if !is_end {
+            self.in_row.remove(&call.thread);
+            return;
+        }
+        let times = self.times.entry(call.thread).or_default();
+        if let Some(before) = self.in_row.insert(call.thread, came).filter(|_| of_runs) {
+            times.pop();
+            self.count -= 1;
+            (0..2).for_each(|kind| self.sums[kind] -= before[kind]);
+        }
+        times.push(call.end());
+        self.count += 1;
+        (0..2).for_each(|kind| self.sums[kind] += came[kind]);
+    }
+
+    /// How many more files and directories there are at the end than at the mean transaction.
+    fn came_since(&self, came: [i64; 2]) -> [f64; 2] {
+        let mean = |kind: usize| self.sums[kind] as f64 / self.count as f64;
+        [0, 1].map(|kind| if self.count > 0 { came[kind] as f64 - mean(kind) } else { 0.0 })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The comparison in the header of a script, as comments.
 
-use super::rows::{Fidelity, FidelityVerdict};
+use super::rows::Fidelity;
 use wml_text::table::{Align, Table};
 use wml_text::wrap::fill;
 
@@ -51,17 +51,7 @@ impl Fidelity {
             ("limit", Align::Right),
             ("", Align::Left),
         ]);
-        for row in &self.rows {
-            let verdict = if row.verdict == FidelityVerdict::Inside { "" } else { row.verdict.name() };
-            table.row([
-                row.name.clone(),
-                row.figure(0),
-                row.figure(1),
-                row.difference(),
-                row.limits(),
-                verdict.to_owned(),
-            ]);
-        }
+        self.rows.iter().for_each(|row| _ = table.row(row.cells()));
         let result = format!("{} {of}", self.result());
         let mut lines = Vec::new();
         for (n, line) in fill(&result, 100, "").lines().enumerate() {

@@ -20,7 +20,7 @@ const LEVEL: f64 = 0.95;
 const KOLMOGOROV: f64 = 1.36;
 /// Distances below this are none, also of large samples.
 const NEAR: f64 = 0.05;
-/// The directories that each file set of a script has beside those of the program.
+/// The most directories that each file set of a script has beside those of the program.
 const SET_DIRECTORIES: f64 = 2.0;
 
 /// How two figures are compared.
@@ -155,14 +155,15 @@ impl UndecidedRow {
         let sides: [Vec<f64>; 2] = [0, 1].map(|n| self.values.iter().map(|pair| pair[n]).collect());
         let mean = |values: &[f64]| independent_mean(values, level).unwrap_or(Estimate::around(f64::NAN, f64::NAN));
         match self.row.scale {
+            FidelityScale::Ratio if sides[0].iter().all(|n| *n <= 0.0) => Estimate::around(f64::INFINITY, 0.0),
             FidelityScale::Ratio => match paired_ratio(&sides[0], &sides[1], level) {
                 Some(test) => test.estimate,
-                // One has none of it: no pair could say otherwise. Of a single pair there is no interval.
-                None if sides[0].iter().all(|n| *n <= 0.0) => Estimate::around(f64::INFINITY, 0.0),
-                None if sides[1].iter().all(|n| *n <= 0.0) => Estimate::around(0.0, 0.0),
+                // Of a single pair, and where some run has none of it: the difference as a share of the program's mean.
                 None => {
-                    let total = [0, 1].map(|n| sides[n].iter().sum::<f64>());
-                    Estimate { value: total[1] / total[0], low: f64::NAN, high: f64::NAN }
+                    let total: f64 = sides[0].iter().sum();
+                    let scale = sides[0].len() as f64 / total;
+                    let differences: Vec<f64> = self.values.iter().map(|[a, b]| (b - a) * scale).collect();
+                    mean(&differences).map(|difference| 1.0 + difference)
                 }
             },
             FidelityScale::Difference => {
@@ -182,8 +183,8 @@ impl UndecidedRow {
     }
 }
 
-/// Holm's procedure for what is outside: the surest row first, each against the rows that are left. What is inside is so
-/// by its own interval.
+/// Holm's procedure for what is outside: one row after another, each against the rows that are left. What is inside is so by
+/// its own interval.
 fn decided(rows: Vec<UndecidedRow>) -> Vec<FidelityRow> {
     let mut is_outside = vec![false; rows.len()];
     let pairs = rows.first().map_or(0, |row| row.values.len());
@@ -268,7 +269,9 @@ fn measured(
             let name = format!("sizes {name}, distance");
             row(&name, Distance, Share, [0.0, distance], (0.0, limit.max(NEAR)));
         }
-        row(&format!("bytes {name} a {per}"), Ratio, Bytes, each(figures.map(|figures| figures.bytes)), exact);
+        if classes.contains(&class) {
+            row(&format!("bytes {name} a {per}"), Ratio, Bytes, each(figures.map(|figures| figures.bytes)), exact);
+        }
     }
     row(&format!("syncs a {per}"), Ratio, Count, of_all(TracedRun::syncs), exact);
     if sides.iter().all(|side| side.syncs() > 0) {
@@ -279,8 +282,8 @@ fn measured(
     let allowed = (files[0] * 0.01).max(sides[1].summary.threads.len() as f64 - 1.0);
     row("files", Difference, Count, files, (-allowed, allowed));
     let more = SET_DIRECTORIES * sides[1].file_sets as f64;
-    let allowed = (directories[0] * 0.01).max(more);
-    row("directories", Difference, Count, directories, (-allowed, allowed));
+    let allowed = directories[0] * 0.01;
+    row("directories", Difference, Count, directories, (-allowed, allowed + more));
     let times = (0.85, 1.0 / 0.85);
     for (of, name) in
         [(TracedRun::running_time as fn(&TracedRun) -> Option<u64>, "running"), (TracedRun::blocked_time, "blocked")]
@@ -308,6 +311,7 @@ fn measured(
         let of = |figures: &ClassFigures| figures.durations.quantile(0.5).unwrap_or(0) as f64;
         row(&format!("{} p50", class.name()), Ratio, Nanoseconds, of_class(*class).map(of), (0.67, 1.5));
     }
+    // A script can't have any.
     let lost = 100.0 * sides[0].not_modelled as f64 / sides[0].bytes.max(1) as f64;
     row("bytes that no flowop moves", Difference, Percent, [lost, 0.0], (-2.0, 2.0));
     rows

@@ -8,7 +8,7 @@ use wml_text::{duration, size};
 
 impl FidelityRow {
     /// The mean of the program (0) or of the script (1).
-    pub(crate) fn figure(&self, side: usize) -> String {
+    fn figure(&self, side: usize) -> String {
         let value = self.means[side];
         match self.unit {
             // The distance of the program from itself is none.
@@ -33,17 +33,24 @@ impl FidelityRow {
     }
 
     /// The estimate with its interval.
-    pub(crate) fn difference(&self) -> String {
+    fn difference(&self) -> String {
         let [value, low, high] = [self.estimate.value, self.estimate.low, self.estimate.high].map(|n| self.shown(n));
         if low == high { value } else { format!("{value} [{low}, {high}]") }
     }
 
-    pub(crate) fn limits(&self) -> String {
+    /// The cells of its row in a table.
+    pub(crate) fn cells(&self) -> [String; 6] {
+        let verdict = if self.verdict == FidelityVerdict::Inside { "" } else { self.verdict.name() };
+        [self.name.clone(), self.figure(0), self.figure(1), self.difference(), self.limits(), verdict.to_owned()]
+    }
+
+    fn limits(&self) -> String {
         let (low, high) = self.limit;
         match self.scale {
             FidelityScale::Distance => format!("≤ {}", self.shown(high)),
             FidelityScale::Ratio => format!("{} … {}", self.shown(low), self.shown(high)),
-            FidelityScale::Difference => format!("± {}", at_most(high, 2)),
+            FidelityScale::Difference if low == -high => format!("± {}", at_most(high, 2)),
+            FidelityScale::Difference => format!("{} … {}", self.shown(low), self.shown(high)),
         }
     }
 }
@@ -74,10 +81,7 @@ impl Fidelity {
         let mut rows: Vec<&FidelityRow> = self.rows.iter().collect();
         rows.sort_by_key(|row| row.verdict);
         for row in rows {
-            let verdict = if row.verdict == FidelityVerdict::Inside { "" } else { row.verdict.name() };
-            let cells =
-                [row.name.clone(), row.figure(0), row.figure(1), row.difference(), row.limits(), verdict.to_owned()];
-            table.row(cells);
+            table.row(row.cells());
         }
         let blocks = [Some(SheetBlock::Facts { pairs, is_wrapped: true }), table.block()];
         let details = match self.count(FidelityVerdict::Unknown) {

@@ -146,6 +146,69 @@ fn calls_in_a_row_end_one_transaction() {
     assert_eq!(of("# Transaction: loop1, ends with `lock shared` of db.\n"), 249);
 }
 
+/// A script's trace: its first thread makes and removes the files, one watches the space, and two work.
+fn script_trace() -> (Vec<u8>, (u64, u64)) {
+    let mut trace = MadeTrace::new();
+    trace.call("mkdir", "/e/log", |call| call.mode = Some(wml_trace::flags::S_IFDIR));
+    trace.open("/e/.wmlrun", CREATE);
+    for name in ["/e/log/a", "/e/log/b"] {
+        trace.open(name, CREATE);
+        trace.call("close", name, |_| ());
+    }
+    let begin = trace.now();
+    for n in 0..60 {
+        // The second worker ends earlier.
+        let thread = if n < 40 { 8 + n % 2 } else { 8 };
+        trace.moves("pwrite64", "/e/log/a", n * 100, n * 100, 100);
+        trace.last().thread = thread as u32;
+        trace.call("fsync", "/e/log/a", |call| call.thread = thread as u32);
+        trace.call("statfs", "/e", |call| call.thread = 12);
+    }
+    let end = trace.now();
+    for name in ["/e/log/a", "/e/log/b"] {
+        trace.call("unlink", name, |_| ());
+    }
+    (trace.written(), (begin, end))
+}
+
+#[test]
+fn of_a_script_only_the_calls_of_its_threads_count() {
+    let (trace, measured) = script_trace();
+    let end = TransactionEnd::in_script("# Transaction: loop1, ends with `fsync` of log.\n").unwrap();
+    let side = TracedSide::Script { dir: b"/e", measured };
+    let run = TracedRun::read(Cursor::new(trace), side, Some(&end)).unwrap();
+    // 40 and 20 ends; each thread's calls are those between its own first and last.
+    assert_eq!((run.transactions, run.is_of_any_set()), (58, false));
+    assert_eq!(run.summary.calls(), 2 * 58);
+    assert_eq!((run.files, run.directories, run.file_sets), (2.0, 1.0, 1));
+    let other = TransactionEnd::in_script("# Transaction: loop1, ends with `fsync` of none.\n").unwrap();
+    let run = TracedRun::read(Cursor::new(script_trace().0), side, Some(&other)).unwrap();
+    assert_eq!((run.transactions, run.is_of_any_set()), (58, true));
+}
+
+#[test]
+fn a_run_that_has_none_of_it_leaves_an_interval() {
+    // The last run of the program looks at nothing.
+    let runs = |n: u64| {
+        let program = Behaviour { looks: if n == 5 { 0 } else { 2 }, ..PROGRAM };
+        (run(program, 300, 10 + n), run(PROGRAM, 300, 100 + n))
+    };
+    let fidelity = Fidelity::of(&(0..6).map(runs).collect::<Vec<_>>());
+    let row = fidelity.rows.iter().find(|row| row.name == "stat a transaction").unwrap();
+    let [value, low, high] = [row.estimate.value, row.estimate.low, row.estimate.high];
+    assert!((value - 1.2).abs() < 1e-9 && low < 1.0 && high > 1.3, "{:?}", row.estimate);
+}
+
+#[test]
+fn scripts_that_do_the_same_are_seldom_outside() {
+    let outside = (0..60).filter(|n| {
+        let pair = |k: u64| (run(PROGRAM, 60, n * 100 + k), run(PROGRAM, 60, n * 100 + 50 + k));
+        let fidelity = Fidelity::of(&(0..3).map(pair).collect::<Vec<_>>());
+        fidelity.verdict() == FidelityVerdict::Outside
+    });
+    assert!(outside.count() <= 3);
+}
+
 #[test]
 fn the_header_has_the_last_comparison() {
     let script =
