@@ -49,7 +49,7 @@ impl FidelityRow {
         match self.scale {
             FidelityScale::Distance => format!("≤ {}", self.shown(high)),
             FidelityScale::Ratio => format!("{} … {}", self.shown(low), self.shown(high)),
-            FidelityScale::Difference if low == -high => format!("± {}", at_most(high, 2)),
+            FidelityScale::Difference if (low + high).abs() < f64::EPSILON => format!("± {}", at_most(high, 2)),
             FidelityScale::Difference => format!("{} … {}", self.shown(low), self.shown(high)),
         }
     }
