@@ -128,7 +128,7 @@ impl Compared<'_> {
         let read = TracedRun::read(BufReader::new(&mut program.trace), TracedSide::Program, self.end.as_ref());
         let run = read.map_err(unreadable)?;
         self.check(&run, "program", is_first)?;
-        self.seconds = Some((program.seconds, !run.is_whole()));
+        self.seconds = Some((program.seconds, !run.is_whole));
         Ok(Some(run))
     }
 
@@ -151,11 +151,11 @@ impl Compared<'_> {
     /// Fails if a side makes no transactions that end as the header says.
     fn check(&self, run: &TracedRun, side: &str, is_told: bool) -> Result<(), Failure> {
         let Some(end) = &self.end else { return Ok(()) };
-        if run.is_whole() {
+        if run.is_whole {
             let help = "name another call at `# Transaction:` in the script's header, or learn the script anew";
             return Err(Failure::wrong(format!("the {side} makes no transactions that end with {end}"), help));
         }
-        if run.is_of_any_set() && is_told {
+        if run.is_of_any_set && is_told {
             notice(&format!(
                 "note: the {side} has no files of that name: a transaction ends with each such call ({end})"
             ));

@@ -1,7 +1,7 @@
 //! Learning: from a trace of a program to a script that does the same, for people to read and change.
 //!
-//! The calls are taken in the words of the language (`action`), on the file sets that their names make (`files`, `sets`),
-//! thread by thread (`streams`). Threads that are alike are one loop (`model`): its iterations are found by a call that
+//! The calls are taken in the words of the language (`action`), on the file sets that their names make (`names`, `files`,
+//! `sets`), thread by thread (`streams`). Threads that are alike are one loop (`model`): its iterations are found by a call that
 //! begins them anew, or else by the open files (`cut`), and their shapes become one tree (`tree`) with what was seen at each
 //! place (`samples`, `values`). Files that stay open are told from those of one job (`openings`), and
 //! calls that flowops make by themselves are left out (`own_looks`). `script` and `lines` write it down.
@@ -15,6 +15,7 @@ mod fidelity;
 mod files;
 mod lines;
 mod model;
+mod names;
 mod openings;
 mod own_looks;
 mod samples;
@@ -28,11 +29,9 @@ pub use fidelity::{Fidelity, FidelityDocument, FidelityRow, FidelityVerdict, Tra
 
 use cut::CutBy;
 use fidelity::NOT_COMPARED;
-use files::Files;
 use model::LearnedModel;
-use openings::Openings;
+use names::read_names;
 use script::ScriptWriter;
-use sets::LearnedSets;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{Read, Seek};
@@ -61,32 +60,20 @@ pub struct LearnedScript {
 /// If the trace can't be read, or has no calls that a script could make.
 pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript, TraceError> {
     let mut reader = TraceReader::new(&mut input)?;
-    let (mut files, mut openings) = (Files::new(!reader.header().under.is_empty()), Openings::default());
-    let (mut is_tree_known, mut last) = (false, 0);
-    while let Some(events) = reader.block()? {
-        if !is_tree_known {
-            files.add_tree(reader.tree());
-            is_tree_known = true;
-        }
-        for event in &events {
-            if let TraceEvent::Call(call) = event {
-                let before = files.before(call);
-                files.apply(call, before);
-                openings.add(call);
-                last = last.max(call.end());
-            }
-        }
-    }
-    let mut sets = LearnedSets::new(&files, reader.paths());
-    openings.annotate(&mut sets);
+    let (mut files, mut sets) = read_names(&mut reader)?;
     let (header, end) = (reader.header().clone(), reader.end().cloned());
     let is_incomplete = end.as_ref().is_none_or(|end| !end.is_complete());
     drop(reader);
     input.rewind()?;
-    files.rewind();
     let mut reader = TraceReader::new(&mut input)?;
     let mut builder = StreamBuilder::new(&mut files, &sets);
-    reader.for_each(|event, _| builder.add(event))?;
+    let mut last = 0;
+    reader.for_each(|event, _| {
+        if let TraceEvent::Call(call) = event {
+            last = last.max(call.end());
+        }
+        builder.add(event);
+    })?;
     let mut streams = builder.done();
     let changes = std::mem::take(&mut streams.changes);
     let lasting = std::mem::take(&mut streams.lasting);

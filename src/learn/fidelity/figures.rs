@@ -3,7 +3,7 @@
 use super::transaction::TransactionEnd;
 use crate::action::CallAction;
 use crate::files::Files;
-use crate::openings::Openings;
+use crate::names::read_names;
 use crate::sets::LearnedSets;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{Read, Seek};
@@ -32,9 +32,10 @@ pub struct TracedRun {
     pub(crate) summary: TraceSummary,
     /// Transactions; 1 if the run is one as a whole.
     pub(crate) transactions: u64,
-    pub(crate) is_whole: bool,
+    /// True if the run is no series of transactions.
+    pub is_whole: bool,
     /// True if no call that ends transactions is on the set of the header: then such a call on any file is one.
-    pub(crate) is_of_any_set: bool,
+    pub is_of_any_set: bool,
     /// Nanoseconds from one transaction's end to the next one's, of each thread.
     pub(crate) latencies: Spread,
     /// Nanoseconds in which the transactions were made.
@@ -141,25 +142,7 @@ impl TracedRun {
         synced.insert(call.thread, (kind, call.path));
     }
 
-    /// True if the run is no series of transactions.
-    pub fn is_whole(&self) -> bool {
-        self.is_whole
-    }
-
-    /// True if the header's file set has no such call: then such a call on any file ends a transaction.
-    pub fn is_of_any_set(&self) -> bool {
-        self.is_of_any_set
-    }
-
-    pub(crate) fn running_time(&self) -> Option<u64> {
-        self.running
-    }
-
-    pub(crate) fn blocked_time(&self) -> Option<u64> {
-        self.blocked
-    }
-
-    /// Nanoseconds that all threads were there, but for the time that they were ready and had no processor.
+    /// Nanoseconds in calls and between them, over all threads, without the time that they waited for a processor.
     pub(crate) fn busy_time(&self) -> u64 {
         self.summary.time() + self.running.unwrap_or(0) + self.blocked.unwrap_or(0)
     }
@@ -184,29 +167,19 @@ impl Look {
     fn new(input: &mut (impl Read + Seek), side: TracedSide<'_>) -> Result<Self, TraceError> {
         input.rewind()?;
         let mut reader = TraceReader::new(&mut *input)?;
-        let (mut files, mut openings) = (Files::new(!reader.header().under.is_empty()), Openings::default());
-        let mut is_tree_known = false;
-        while let Some(events) = reader.block()? {
-            if !std::mem::replace(&mut is_tree_known, true) {
+        let (files, sets) = match side {
+            TracedSide::Program => {
+                let (files, sets) = read_names(&mut reader)?;
+                (files, Some(sets))
+            }
+            // The tree is known when the first calls are.
+            TracedSide::Script { .. } => {
+                let mut files = Files::new(!reader.header().under.is_empty());
+                reader.block()?;
                 files.add_tree(reader.tree());
+                (files, None)
             }
-            if matches!(side, TracedSide::Script { .. }) {
-                break;
-            }
-            for event in &events {
-                if let TraceEvent::Call(call) = event {
-                    let before = files.before(call);
-                    files.apply(call, before);
-                    openings.add(call);
-                }
-            }
-        }
-        let sets = matches!(side, TracedSide::Program).then(|| {
-            let mut sets = LearnedSets::new(&files, reader.paths());
-            openings.annotate(&mut sets);
-            sets
-        });
-        files.rewind();
+        };
         Ok(Self { files, sets, watches: HashSet::new() })
     }
 

@@ -285,10 +285,10 @@ fn measured(
     let allowed = directories[0] * 0.01;
     row("directories", Difference, Count, directories, (-allowed, allowed + more));
     let times = (0.85, 1.0 / 0.85);
-    for (of, name) in
-        [(TracedRun::running_time as fn(&TracedRun) -> Option<u64>, "running"), (TracedRun::blocked_time, "blocked")]
+    for (times_between, name) in
+        [(sides.map(|side| side.running), "running"), (sides.map(|side| side.blocked), "blocked")]
     {
-        if let [Some(program), Some(script)] = sides.map(of)
+        if let [Some(program), Some(script)] = times_between
             && [program, script]
                 .iter()
                 .zip(sides)

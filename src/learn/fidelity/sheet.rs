@@ -26,8 +26,7 @@ impl FidelityRow {
         match self.scale {
             _ if value.is_nan() => "?".to_owned(),
             FidelityScale::Ratio if value.is_infinite() => "new".to_owned(),
-            FidelityScale::Ratio => at_most(value, 3),
-            FidelityScale::Distance => at_most(value, 3),
+            FidelityScale::Ratio | FidelityScale::Distance => at_most(value, 3),
             FidelityScale::Difference => format!("{}{}", if value > 0.0 { "+" } else { "" }, at_most(value, 2)),
         }
     }

@@ -124,7 +124,7 @@ fn a_program_without_transactions_is_one_as_a_whole() {
         trace.call("close", &format!("/d/{n}"), |_| ());
     }
     let figures = TracedRun::read(Cursor::new(trace.written()), TracedSide::Program, None).unwrap();
-    assert!(figures.is_whole());
+    assert!(figures.is_whole);
     let fidelity = Fidelity::of(&[0, 1, 2].map(|_| (figures.clone(), figures.clone())));
     assert_eq!(fidelity.verdict(), FidelityVerdict::Inside);
     let names: Vec<&str> = fidelity.rows.iter().map(|row| row.name.as_str()).collect();
@@ -178,12 +178,12 @@ fn of_a_script_only_the_calls_of_its_threads_count() {
     let side = TracedSide::Script { dir: b"/e", measured };
     let run = TracedRun::read(Cursor::new(trace), side, Some(&end)).unwrap();
     // 40 and 20 ends; each thread's calls are those between its own first and last.
-    assert_eq!((run.transactions, run.is_of_any_set()), (58, false));
+    assert_eq!((run.transactions, run.is_of_any_set), (58, false));
     assert_eq!(run.summary.calls(), 2 * 58);
     assert_eq!((run.files, run.directories, run.file_sets), (2.0, 1.0, 1));
     let other = TransactionEnd::in_script("# Transaction: loop1, ends with `fsync` of none.\n").unwrap();
     let run = TracedRun::read(Cursor::new(script_trace().0), side, Some(&other)).unwrap();
-    assert_eq!((run.transactions, run.is_of_any_set()), (58, true));
+    assert_eq!((run.transactions, run.is_of_any_set), (58, true));
 }
 
 #[test]
