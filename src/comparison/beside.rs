@@ -158,8 +158,8 @@ impl Published {
                 Some(Some(Conversion::By(factor))) => Some(*factor),
                 _ => None,
             };
-            let measured =
-                own.iter().enumerate().map(|(n, of)| Some(of.as_ref()?.estimate?.value * by(n).unwrap_or(1.0)));
+            // A figure in another unit than that of the line is none of it.
+            let measured = own.iter().enumerate().map(|(n, of)| Some(of.as_ref()?.estimate?.value * by(n)?));
             let values: Vec<Option<f64>> = measured.chain(theirs.iter().map(|n| row[*n].parse().ok())).collect();
             let shown = |(n, of): (usize, Option<&CellMetric>)| {
                 // Times have their unit.
@@ -169,11 +169,7 @@ impl Published {
                 });
                 text.unwrap_or_else(dash)
             };
-            let ratio = |[a, b]: &[usize; 2]| {
-                let is_known = *b < own.len() || *a >= own.len() || by(*a).is_some();
-                let pair = values[*a].zip(values[*b]).filter(|_| is_known);
-                pair.map_or_else(dash, |(a, b)| factor(a / b))
-            };
+            let ratio = |[a, b]: &[usize; 2]| values[*a].zip(values[*b]).map_or_else(dash, |(a, b)| factor(a / b));
             let published = theirs.iter().map(|n| row[*n].clone());
             let own_cells = own.iter().copied().enumerate().map(shown);
             keys.chain(own_cells).chain(published).chain(pairs.iter().map(ratio)).collect::<Vec<String>>()
@@ -301,8 +297,8 @@ mod tests {
                 "2 r.latency.mean ms 5.00 ms 10 0.50",
                 "3 transactions per minute 180.0 90 2.00",
                 "4 mib 2.00 4 0.50",
-                "5 mib ms 2.00 1 -",
-                "6 mib Mb/s 2.00 1 -",
+                "5 mib ms - 1 -",
+                "6 mib Mb/s - 1 -",
                 "no ratio: `mib` is bytes per second, the published figure is a time",
                 "no ratio: the unit `Mb/s` is not known",
             ]
