@@ -20,7 +20,7 @@ use crate::trace::TraceError;
 use crate::util::count::count;
 use crate::util::{json, printable, timestamp};
 use crate::version::VERSION;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _};
 use std::os::fd::AsRawFd as _;
@@ -51,7 +51,10 @@ pub(super) fn fidelity(args: &FidelityArgs, script: &library::FoundScript) -> Re
         let help = "`wmlrun show NAME > FILE` makes a file of a personality";
         return Err(Failure::wrong(format!("{} is not a file", script.name), help));
     }
-    let mut compared = Compared { args, end: TransactionEnd::in_script(&script.text), seconds: None };
+    // The script runs in another directory.
+    let path = script.path.as_deref().and_then(|path| std::path::absolute(path).ok());
+    let word = path.map_or_else(|| args.script.clone().into(), OsString::from);
+    let mut compared = Compared { args, script: word, end: TransactionEnd::in_script(&script.text), seconds: None };
     let mut pairs: Vec<(TracedRun, TracedRun)> = Vec::new();
     let mut fidelity = Fidelity::of(&pairs);
     let mut is_decided = false;
@@ -89,6 +92,8 @@ pub(super) fn fidelity(args: &FidelityArgs, script: &library::FoundScript) -> Re
 /// A comparison that goes on.
 struct Compared<'a> {
     args: &'a FidelityArgs,
+    /// The script, as a word of a command line.
+    script: OsString,
     end: Option<TransactionEnd>,
     /// How long the program ran last, and whether it is a series of transactions.
     seconds: Option<(f64, bool)>,
@@ -136,12 +141,12 @@ impl Compared<'_> {
     fn script(&self) -> Result<Option<TracedRun>, Failure> {
         let (seconds, is_series) = self.seconds.unwrap_or_default();
         let length = if is_series { seconds } else { seconds * PATIENCE + 60.0 };
-        let run = || run_script(self.args, length, is_series);
-        let (mut script, measured, dir) = retried(run, |(script, ..)| script)?;
+        let run = || run_script(self.args, &self.script, length, is_series);
+        let (mut script, dir) = retried(run, |(script, _)| script)?;
         if signals::received().is_some() {
             return Ok(None);
         }
-        let side = TracedSide::Script { dir: dir.as_os_str().as_bytes(), measured };
+        let side = TracedSide::Script { dir: dir.as_os_str().as_bytes() };
         let end = self.end.as_ref().filter(|_| is_series);
         let run = TracedRun::read(BufReader::new(&mut script.trace), side, end).map_err(unreadable)?;
         self.check(&run, "script", false)?;
@@ -189,15 +194,16 @@ fn retried<T>(make: impl Fn() -> Result<T, Failure>, recording: impl Fn(&T) -> &
     Err(Failure::failed(format!("calls are lost in {TRIES} traces of a run"), help))
 }
 
-/// The words of a command whose output goes elsewhere, by the redirections of a shell.
-fn redirected(to: &str, command: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let shell = ["/bin/sh".to_owned(), "-c".to_owned(), format!("exec \"$@\" {to}"), "sh".to_owned()];
-    shell.into_iter().map(OsString::from).chain(command).collect()
+/// The words of a command that a shell executes by this text, with `$0` for a word and `"$@"` for the command.
+fn by_shell(text: String, word: OsString, command: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let shell = ["/bin/sh".into(), "-c".into(), text.into(), word];
+    shell.into_iter().chain(command).collect()
 }
 
 /// Runs the program. Standard output is for the table.
 fn run_program(args: &FidelityArgs) -> Result<Recording, Failure> {
-    let recording = recorded(args, args.dir.clone(), redirected(">&2", args.command.iter().cloned()))?;
+    let command = by_shell("exec \"$@\" >&2".to_owned(), "sh".into(), args.command.iter().cloned());
+    let recording = recorded(args, args.dir.clone(), command)?;
     match recording.status {
         0 => Ok(recording),
         _ if signals::received().is_some() => Ok(recording),
@@ -205,8 +211,13 @@ fn run_program(args: &FidelityArgs) -> Result<Recording, Failure> {
     }
 }
 
-/// Runs the script. Returns its recording, the measured time in that of the trace, and the directory of its files.
-fn run_script(args: &FidelityArgs, seconds: f64, is_series: bool) -> Result<(Recording, (u64, u64), PathBuf), Failure> {
+/// Runs the script in a directory of its own, so that its annotations are in the trace. Returns its recording, and the directory.
+fn run_script(
+    args: &FidelityArgs,
+    script: &OsStr,
+    seconds: f64,
+    is_series: bool,
+) -> Result<(Recording, PathBuf), Failure> {
     let below = args.dir.join(BELOW);
     let can_not = |error: io::Error| {
         let help = format!("`wmlrun clean {0}; rmdir {0}` removes what an earlier run left", below.display());
@@ -223,40 +234,38 @@ fn run_script(args: &FidelityArgs, seconds: f64, is_series: bool) -> Result<(Rec
     // Files without names, by the links to descriptors of this process.
     let link = |file: &File| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
     let to = format!(">{} 2>{}", link(result.file()), link(log.file()));
+    let text = format!("cd \"$0\" && export WMLRUN_MARK=1 && exec \"$@\" {to}");
     let program = std::env::current_exe().map_err(can_not)?;
-    let mut command: Vec<OsString> = vec![program.into(), "run".into(), args.script.clone().into()];
+    let mut command: Vec<OsString> = vec![program.into(), "run".into(), script.into()];
     let seconds = format!("{seconds:.3}");
     command.extend(["--runtime", &seconds, "--json", "-", "--clean", "--dir"].map(OsString::from));
     command.push(own.clone().into());
     command.extend(args.set.iter().flat_map(|set| ["--set".into(), OsString::from(set)]));
-    let recording = recorded(args, own.clone(), redirected(&to, command));
+    let recording = recorded(args, own.clone(), by_shell(text, own.clone().into(), command));
     dir.remove_empty_dir(&name);
     let recording = recording?;
     if signals::received().is_some() {
-        return Ok((recording, (0, 0), own));
+        return Ok((recording, own));
     }
-    let text = |mut file: &File| {
+    let read = |mut file: &File| {
         let mut bytes = Vec::new();
-        let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
-        read.map(|_| bytes).map_err(can_not)
+        let done = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+        done.map(|_| bytes).map_err(can_not)
     };
     if recording.status != 0 {
-        let log = library::text(text(log.file())?);
+        let log = library::text(read(log.file())?);
         let lines: Vec<&str> = log.lines().collect();
         let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
         let what = format!("the script ended with status {}:\n{last}", recording.status);
         return Err(Failure::failed(what, format!("run it alone: `wmlrun run {}`", args.script)));
     }
-    let document: Document = json::from_bytes(&text(result.file())?)
+    let document: Document = json::from_bytes(&read(result.file())?)
         .map_err(|error| Failure::failed(format!("the script's result: {}", json::reason(&error)), ""))?;
-    let run = document.runs.last();
-    if !is_series && run.is_some_and(|run| run.ended_by == "time") {
+    if !is_series && document.runs.last().is_some_and(|run| run.ended_by == "time") {
         let help = "a script of a program without transactions ends by itself, as by `finishoncount`";
         return Err(Failure::wrong(format!("the script did not end within {seconds} s"), help));
     }
-    let began = run.and_then(|run| run.started_monotonic_ns).unwrap_or(0).saturating_sub(recording.began);
-    let length = run.map_or(0.0, |run| run.measured_seconds) * 1e9;
-    Ok((recording, (began, began.saturating_add(length as u64)), own))
+    Ok((recording, own))
 }
 
 /// Where temporary files are, with the beginning of their names.

@@ -64,8 +64,6 @@ pub(super) struct Recording {
     pub(super) status: i32,
     /// How long the command ran.
     pub(super) seconds: f64,
-    /// The beginning of the trace, in nanoseconds of `CLOCK_MONOTONIC`.
-    pub(super) began: u64,
     /// True if nothing is missing in it.
     pub(super) is_complete: bool,
     /// The trace. A temporary one can be read.
@@ -128,9 +126,8 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<Recording, Failure> {
     };
     let partly_known = RefCell::new(PartlyKnown::default());
     let begin = Instant::now();
-    let began = crate::os::clock::monotonic_ns();
     let mut resolver = TraceResolver::new(
-        began,
+        crate::os::clock::monotonic_ns(),
         scope,
         Box::new(ProcView),
         Box::new(|event, paths| {
@@ -211,7 +208,6 @@ pub(super) fn record_once(args: &RecordArgs) -> Result<Recording, Failure> {
     Ok(Recording {
         status: recorded.status.unwrap_or(0),
         seconds: recorded.took.unwrap_or(took).as_secs_f64(),
-        began,
         is_complete: end.is_complete(),
         trace,
     })

@@ -52,11 +52,6 @@ impl MadeTrace {
         });
     }
 
-    /// The end of the last call.
-    pub(crate) fn now(&self) -> u64 {
-        self.now
-    }
-
     /// The last call. What follows it begins where it ended first.
     pub(crate) fn last(&mut self) -> &mut TracedCall {
         match self.events.last_mut() {

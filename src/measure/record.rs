@@ -8,7 +8,6 @@ use super::series::fill_figures;
 use super::usage::RunUsage;
 use super::{Settings, Status};
 use crate::io_engine::Asynchronous;
-use crate::os::clock::monotonic_ns;
 use crate::os::proc::DescriptorTable;
 use crate::os::{Clock, errno_name, path};
 use crate::plan::{self, Plan, PlanStep};
@@ -120,8 +119,6 @@ pub(crate) fn fill(
     let plan = &ready.plan;
     let measured = running.ns(running.from(), waited.tick);
     run.measured_seconds = measured as f64 / 1e9;
-    let since = running.ns(running.from(), Clock::get().raw());
-    run.started_monotonic_ns = Some(monotonic_ns().saturating_sub(since));
     run.descriptor_tables = running.tables().name().to_owned();
     run.dirty_bytes = Some(BeforeAfter { before: ready.dirty_before, after: crate::disk::quiesce::dirty_bytes() });
     // The threads of a run that goes on (`stats snap`) are in calls as in any run. Only after the end of the run, or

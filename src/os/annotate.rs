@@ -1,4 +1,4 @@
-//! Annotations in a system call trace, for tests that count calls.
+//! Annotations in a system call trace, for `wmlrun fidelity`, and for tests that count calls.
 //!
 //! With `WMLRUN_MARK=1` in the environment, an annotation looks up a file name that does not exist,
 //! `wmlrun annotation: TEXT`. A tracer records it among the other calls of the thread, in order; it has no other

@@ -111,11 +111,7 @@ impl Clock {
 /// Returns `CLOCK_MONOTONIC` in nanoseconds. Processes of one host that share a time namespace read the same clock.
 #[inline]
 pub fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // Through the C library: rustix looks for the vDSO by itself, which crashes under Valgrind.
-    // SAFETY: the call fills the structure.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+    time_ns(rustix::time::ClockId::Monotonic)
 }
 
 /// Waits until `CLOCK_MONOTONIC` has the value `at_ns`. Sleeps for most of the time, and reads the clock in the last

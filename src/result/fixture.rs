@@ -73,7 +73,6 @@ pub(crate) fn run() -> Run {
     let mut run = Run {
         ended_by: "time".into(),
         started_at: "2026-08-24T09:30:00Z".into(),
-        started_monotonic_ns: Some(86_400_000_123_456),
         finished_seconds: 74.021,
         requested_seconds: Some(SECONDS),
         measured_seconds: SECONDS,

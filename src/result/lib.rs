@@ -196,9 +196,6 @@ pub struct Run {
     pub ended_by: String,
     /// When measuring began, RFC 3339.
     pub started_at: String,
-    /// The same in nanoseconds of `CLOCK_MONOTONIC`, in which traces of the kernel count; absent in results of earlier versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub started_monotonic_ns: Option<u64>,
     /// End of the run, in seconds since the program's start (the number that begins Filebench's log lines).
     pub finished_seconds: f64,
     /// Requested run time; null without a limit.

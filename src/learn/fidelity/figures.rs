@@ -5,7 +5,7 @@ use crate::action::CallAction;
 use crate::files::Files;
 use crate::names::read_names;
 use crate::sets::LearnedSets;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Seek};
 use wml_trace::{CallClass, PathId, PathTable, Spread, TraceError, TraceEvent, TraceReader, TraceSummary, TracedCall};
 
@@ -14,10 +14,15 @@ use wml_trace::{CallClass, PathId, PathTable, Spread, TraceError, TraceEvent, Tr
 pub enum TracedSide<'a> {
     /// That of the program: its file sets are learned.
     Program,
-    /// That of a script: each of its file sets is a directory below this one. What counts are calls of its threads in the
-    /// measured time, in nanoseconds since the beginning of the trace.
-    Script { dir: &'a [u8], measured: (u64, u64) },
+    /// That of a script, run with `WMLRUN_MARK=1` in this directory: each of its file sets is a directory below it. What counts
+    /// are calls of its threads.
+    Script { dir: &'a [u8] },
 }
+
+/// The names that wmlrun looks for when a run begins, when a thread has made its last operation, and when all have.
+const OPENED: &[u8] = b"wmlrun annotation: gate opens";
+const DONE: &[u8] = b"wmlrun annotation: thread done";
+const OVER: &[u8] = b"wmlrun annotation: all threads are done";
 
 /// A sync: its class, whether it is of a directory, and whether the file is that of the sync before.
 type SyncKind = (CallClass, bool, bool);
@@ -66,10 +71,7 @@ impl TracedRun {
         let mut look = Look::new(&mut input, side)?;
         let mut figures = Self::default();
         let ends = look.ends(&mut input, side, end, &mut figures)?;
-        let mut window = match side {
-            TracedSide::Program => (0, u64::MAX),
-            TracedSide::Script { measured, .. } => measured,
-        };
+        let mut window = (look.run.opened, u64::MAX);
         figures.is_whole = ends.is_empty();
         figures.transactions = u64::from(figures.is_whole);
         if !figures.is_whole {
@@ -80,7 +82,7 @@ impl TracedRun {
                 figures.transactions += times.len().saturating_sub(1) as u64;
             }
         }
-        figures.count(&mut input, &look.watches, window, &ends)?;
+        figures.count(&mut input, &look.run, window, &ends)?;
         Ok(figures)
     }
 
@@ -88,7 +90,7 @@ impl TracedRun {
     fn count(
         &mut self,
         input: &mut (impl Read + Seek),
-        watches: &HashSet<u32>,
+        run: &AnnotatedRun,
         window: (u64, u64),
         ends: &TransactionEnds,
     ) -> Result<(), TraceError> {
@@ -105,7 +107,7 @@ impl TracedRun {
             // Of a thread with transactions, what is between its first and its last one counts.
             let own = ends.get(&call.thread).map(|ends| (ends[0], ends[ends.len() - 1]));
             let (from, to) = own.unwrap_or(window);
-            if watches.contains(&call.thread) || call.end() <= from || call.end() > to {
+            if !run.has(call) || call.end() <= from || call.end() > to {
                 return;
             }
             (first, last) = (first.min(call.start), last.max(call.end()));
@@ -158,9 +160,35 @@ struct Look {
     files: Files,
     /// Those of a program.
     sets: Option<LearnedSets>,
-    /// Threads of wmlrun that make no operation of a script: the first one, and those that only look at the file system, for
-    /// the space that is left.
-    watches: HashSet<u32>,
+    run: AnnotatedRun,
+}
+
+/// When the run of a script began, and the threads that made its operations, each with when it ended.
+#[derive(Debug, Default)]
+struct AnnotatedRun {
+    opened: u64,
+    /// `None` of a program: all its calls count.
+    threads: Option<HashMap<u32, u64>>,
+    is_over: bool,
+}
+
+impl AnnotatedRun {
+    /// True if a call is an annotation, which is taken.
+    fn takes_annotation(&mut self, call: &TracedCall, paths: &PathTable) -> bool {
+        let Some(threads) = &mut self.threads else { return false };
+        match call.path.map(|path| paths.name(path)) {
+            Some(OPENED) => self.opened = call.end(),
+            Some(DONE) => drop(threads.insert(call.thread, call.start)),
+            Some(OVER) => self.is_over = true,
+            _ => return false,
+        }
+        true
+    }
+
+    /// True for a call of the run, once all annotations are taken.
+    fn has(&self, call: &TracedCall) -> bool {
+        self.threads.as_ref().is_none_or(|threads| threads.get(&call.thread).is_some_and(|end| call.end() <= *end))
+    }
 }
 
 impl Look {
@@ -180,7 +208,8 @@ impl Look {
                 (files, None)
             }
         };
-        Ok(Self { files, sets, watches: HashSet::new() })
+        let threads = matches!(side, TracedSide::Script { .. }).then(HashMap::new);
+        Ok(Self { files, sets, run: AnnotatedRun { threads, ..AnnotatedRun::default() } })
     }
 
     /// When each thread ended transactions; none if there is no such call. Counts files and what no flowop makes.
@@ -196,22 +225,18 @@ impl Look {
         let (mut of_set, mut of_any) = (EndsOfThreads::default(), EndsOfThreads::default());
         // How many files and directories came.
         let mut came = [0i64; 2];
-        let mut looks: HashMap<u32, ThreadLooks> = HashMap::new();
         let under: Vec<Vec<u8>> = match side {
             TracedSide::Program => reader.header().under.iter().map(|dir| dir.as_bytes().to_vec()).collect(),
-            TracedSide::Script { dir, .. } => vec![dir.to_vec()],
+            TracedSide::Script { dir } => vec![dir.to_vec()],
         };
         reader.for_each(|event, paths| {
             let TraceEvent::Call(call) = event else { return };
-            let is_measured = match side {
-                TracedSide::Program => true,
-                // Behind it the files of a script are removed.
-                TracedSide::Script { measured: (_, to), .. } if call.start > to => return,
-                TracedSide::Script { measured: (from, _), .. } => {
-                    looks.entry(call.thread).or_default().add(call, from);
-                    call.start >= from && call.thread != call.process
-                }
-            };
+            // Then the files of a script are removed.
+            if self.run.takes_annotation(call, paths) || self.run.is_over {
+                return;
+            }
+            // The first thread of a script makes the files.
+            let is_measured = self.run.threads.is_none() || self.run.opened > 0 && call.thread != call.process;
             let (action, changes) = self.step(call);
             (0..2).for_each(|kind| came[kind] += changes[kind]);
             let moved = call.bytes().unwrap_or(0);
@@ -236,7 +261,6 @@ impl Look {
         figures.is_of_any_set = of_set.times.is_empty() && !of_any.times.is_empty();
         let found = if figures.is_of_any_set { of_any } else { of_set };
         self.count_files(reader.paths(), &under, found.came_since(came), figures);
-        self.watches.extend(looks.into_iter().filter(|(_, looks)| looks.is_watch()).map(|(thread, _)| thread));
         // A single one begins no other.
         let has_several = found.times.values().any(|ends| ends.len() > 1);
         Ok(if has_several { found.times } else { TransactionEnds::new() })
@@ -253,29 +277,6 @@ impl Look {
             came[usize::from(facts.is_dir)] += i64::from(facts.exists) - i64::from(existed);
         }
         (CallAction::of(call, before), came)
-    }
-}
-
-/// What a thread of a script's process does in the measured time.
-#[derive(Clone, Copy, Debug, Default)]
-struct ThreadLooks {
-    is_first: bool,
-    asks_for_space: bool,
-    does_more: bool,
-}
-
-impl ThreadLooks {
-    fn add(&mut self, call: &TracedCall, from: u64) {
-        let class = call.kind.get().class;
-        let is_measured = call.start >= from;
-        self.is_first |= call.thread == call.process;
-        self.asks_for_space |= is_measured && class == CallClass::Statfs;
-        self.does_more |= is_measured && !matches!(class, CallClass::Statfs | CallClass::Stat);
-    }
-
-    /// True if it makes no operation of the script.
-    fn is_watch(self) -> bool {
-        self.is_first || self.asks_for_space && !self.does_more
     }
 }
 

@@ -147,15 +147,21 @@ fn calls_in_a_row_end_one_transaction() {
 }
 
 /// A script's trace: its first thread makes and removes the files, one watches the space, and two work.
-fn script_trace() -> (Vec<u8>, (u64, u64)) {
+fn script_trace() -> Vec<u8> {
     let mut trace = MadeTrace::new();
+    let annotate = |trace: &mut MadeTrace, what: &str, thread: u32| {
+        trace.call("access", &format!("/e/wmlrun annotation: {what}"), |call| {
+            (call.thread, call.result) = (thread, -i64::from(wml_trace::flags::ENOENT));
+        });
+    };
     trace.call("mkdir", "/e/log", |call| call.mode = Some(wml_trace::flags::S_IFDIR));
     trace.open("/e/.wmlrun", CREATE);
     for name in ["/e/log/a", "/e/log/b"] {
         trace.open(name, CREATE);
+        trace.call("fsync", name, |_| ());
         trace.call("close", name, |_| ());
     }
-    let begin = trace.now();
+    annotate(&mut trace, "gate opens", 7);
     for n in 0..60 {
         // The second worker ends earlier.
         let thread = if n < 40 { 8 + n % 2 } else { 8 };
@@ -164,26 +170,33 @@ fn script_trace() -> (Vec<u8>, (u64, u64)) {
         trace.call("fsync", "/e/log/a", |call| call.thread = thread as u32);
         trace.call("statfs", "/e", |call| call.thread = 12);
     }
-    let end = trace.now();
+    for thread in [8, 9] {
+        annotate(&mut trace, "thread done", thread);
+        trace.call("close", "/e/log/a", |call| call.thread = thread);
+    }
+    annotate(&mut trace, "all threads are done", 7);
     for name in ["/e/log/a", "/e/log/b"] {
         trace.call("unlink", name, |_| ());
     }
-    (trace.written(), (begin, end))
+    trace.written()
 }
 
 #[test]
 fn of_a_script_only_the_calls_of_its_threads_count() {
-    let (trace, measured) = script_trace();
-    let end = TransactionEnd::in_script("# Transaction: loop1, ends with `fsync` of log.\n").unwrap();
-    let side = TracedSide::Script { dir: b"/e", measured };
-    let run = TracedRun::read(Cursor::new(trace), side, Some(&end)).unwrap();
+    let of = |line: Option<&str>| {
+        let end = line.map(|line| TransactionEnd::in_script(line).unwrap());
+        TracedRun::read(Cursor::new(script_trace()), TracedSide::Script { dir: b"/e" }, end.as_ref()).unwrap()
+    };
+    let run = of(Some("# Transaction: loop1, ends with `fsync` of log.\n"));
     // 40 and 20 ends; each thread's calls are those between its own first and last.
     assert_eq!((run.transactions, run.is_of_any_set), (58, false));
     assert_eq!(run.summary.calls(), 2 * 58);
     assert_eq!((run.files, run.directories, run.file_sets), (2.0, 1.0, 1));
-    let other = TransactionEnd::in_script("# Transaction: loop1, ends with `fsync` of none.\n").unwrap();
-    let run = TracedRun::read(Cursor::new(script_trace().0), side, Some(&other)).unwrap();
+    let run = of(Some("# Transaction: loop1, ends with `fsync` of none.\n"));
     assert_eq!((run.transactions, run.is_of_any_set), (58, true));
+    // As a whole.
+    let run = of(None);
+    assert_eq!((run.is_whole, run.summary.calls(), run.files), (true, 120, 2.0));
 }
 
 #[test]
