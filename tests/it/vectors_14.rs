@@ -1,5 +1,5 @@
 //! Tests sixteen sessions that were recorded with Filebench 1.4.8: the output is the same, or a row of
-//! docs/compatibility.md gives the reason for the difference.
+//! docs/compatibility.md has the difference.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
 //! Tests 32 small scripts whose results were recorded with Filebench 1.5-alpha3: each gives the same, or a row of
-//! docs/compatibility.md gives the reason for the difference ([`row`] checks that it does).
+//! docs/compatibility.md has the difference ([`row`] checks that it does).
 //!
 //! The tests are short, in memory, and independent of time: where Filebench counted per second, they check what is true
 //! for any length of a run.
