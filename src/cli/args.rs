@@ -78,7 +78,7 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) output: OutputArgs,
     /// While a run is in progress, write a line of JSON for each interval of the time series (FORMAT: `jsonl`), to FILE or
-    /// else to standard output, for dashboards; `--interval` sets the length of the intervals
+    /// else to standard output
     #[arg(long, value_name = "FORMAT[:FILE]", value_parser = live_output, add = completion::live_formats(),
         help_heading = OUTPUT)]
     pub(super) live: Option<LiveOutput>,
@@ -240,7 +240,7 @@ pub(super) enum CliCommand {
         /// of result files; each becomes a section of the page. `last`: the result of the last run, as text
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
-        /// Write to FILE; an existing file is replaced only if it is such a page [default: standard output]
+        /// Write to FILE; of existing files it replaces only such a page [default: standard output]
         #[arg(long, short = 'o', value_name = "FILE")]
         output: Option<PathBuf>,
         /// Format: a page, or a format of the reports of runs; for experiments, a format that their commands have as well

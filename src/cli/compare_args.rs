@@ -64,7 +64,7 @@ pub(super) struct CompareArgs {
     /// Format of the result
     #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
     pub(super) format: ResultFormat,
-    /// Also write the comparison as an HTML page to FILE; an existing file is replaced only if it is such a page
+    /// Also write the comparison as an HTML page to FILE; of existing files it replaces only such a page
     #[arg(long, short = 'o', value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Replace the file of `-o` whatever it contains

@@ -85,7 +85,7 @@ pub(super) struct ExperimentArgs {
     /// Append a row for each run to FILE, a table in CSV that is created if it does not exist
     #[arg(add = WithResume, long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) append: Option<PathBuf>,
-    /// Write a line for each run when it has ended, to FILE or else to standard output, for dashboards; then the result
+    /// Write a line for each run when it has ended, to FILE or else to standard output; then the result
     /// goes to standard error
     #[arg(add = WithResume, long, value_name = "FORMAT[:FILE]", value_parser = live_output,
         add = completion::live_formats(), help_heading = OUTPUT)]

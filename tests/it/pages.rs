@@ -226,7 +226,9 @@ fn options_of_commands() -> String {
                 meanings.iter().zip(&words).map(|((option, _), words)| format!("{words}: {}", option.text())).collect()
             }
         };
-        vec![forms.join(", "), texts.join("; "), words.join(", ")]
+        // The commands stand before their meanings.
+        let last = if meanings.len() > 1 { String::new() } else { words.join(", ") };
+        vec![forms.join(", "), texts.join("; "), last]
     });
     table(&["Option", "What it does", "Commands"], rows)
 }

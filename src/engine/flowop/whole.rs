@@ -51,7 +51,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         .roles(&[Role::UsesSlot, Role::NeedsFile])
         .doc(
             "sends the file in the slot from start to end to /dev/null, in calls of `iosize` bytes, default the \
-             whole file, without a copy to user space (`sendfile`), as a web server sends a page; one operation",
+             whole file, without a copy to user space (`sendfile`); one operation",
         )
         .example("flowop sendfile name=send,filesetname=data"),
 ];

@@ -36,7 +36,7 @@ pub(super) const CVAR_ERLANG: Distribution = Distribution {
     usable_in: UsableIn::Cvar,
     parameters: &[
         Parameter::new("shape", Some(1.0), "number of phases, an integer"),
-        Parameter::new("rate", Some(1.0), "the mean; Filebench names it `rate` but uses it as the mean"),
+        Parameter::new("rate", Some(1.0), "the mean, in spite of its name"),
     ],
     doc: "the sum of `shape` exponential values, with a total mean of `rate`",
     example: "set $gap = cvar(type=cvar-erlang,parameters=\"shape:3;rate:100\")",

@@ -21,7 +21,7 @@ pub(super) const CVAR_LOGNORMAL: Distribution = Distribution {
         Parameter::new("shape", Some(1.0), "standard deviation of the logarithm"),
         Parameter::new("scale", Some(1.0), "mean of the logarithm: the median is e^scale"),
     ],
-    doc: "above 0; the logarithm has a normal distribution, as the sizes of all files of a machine do",
+    doc: "above 0; the logarithm has a normal distribution",
     example: "set $filesize = cvar(type=cvar-lognormal,parameters=\"shape:2;scale:9\",max=1g)",
     build: SamplerBuilder::Named(lognormal),
 };

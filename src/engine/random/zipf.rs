@@ -11,18 +11,10 @@ pub(super) const ZIPF: Distribution = Distribution {
     usable_in: UsableIn::Both,
     parameters: &[
         Parameter::new("items", Some(1000.0), "number of items"),
-        Parameter::new(
-            "theta",
-            Some(0.99),
-            "skew: 0 is uniform, 1 is the classical distribution, larger values are steeper",
-        ),
+        Parameter::new("theta", Some(0.99), "skew: 0 is uniform, larger values are steeper"),
         Parameter::new("unit", Some(1.0), "distance between the values of two items; 1 for `indexed`"),
         Parameter::new("lower", Some(0.0), "value of the first item"),
-        Parameter::new(
-            "scramble",
-            Some(0.0),
-            "true: the popular items are scattered instead of first; they are the same in all runs",
-        ),
+        Parameter::new("scramble", Some(0.0), "true: the popular items are scattered, alike in all runs"),
     ],
     doc: "item k of `items` with a probability proportional to `1/k^theta`; the value is `lower + unit · (k − 1)`",
     example: "set $file = randvar(type=zipf,items=10000,theta=0.99,scramble=true)",

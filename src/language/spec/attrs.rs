@@ -85,8 +85,8 @@ pub const PROCESS: &[Attr] = &[
         "name of the flowop or composite flowop of this process that is reported as a transaction"),
 ];
 
-const SHUFFLED_MIX: &str = "with `mix`: draws without replacement. The weights are whole numbers; if they add up to N, N draws \
-                            select each flowop exactly as often as its weight says";
+const SHUFFLED_MIX: &str = "with `mix`: draws without replacement. The weights are whole numbers: in as many draws as \
+                            they add up to, each flowop comes as often as its weight says";
 
 /// Attributes of `thread`.
 #[rustfmt::skip]
@@ -94,7 +94,7 @@ pub const THREAD: &[Attr] = &[
     attr("name", Name, "", Both, "name of the thread in results"),
     attr("instances", Int, "1", Both, "number of threads in each process; 0 counts as 1, as in Filebench"),
     attr("memsize", Size, "0", Both, "size of the thread's I/O buffer in bytes; 0: the largest I/O of its flowops"),
-    attr("useism", Bool, "false", Both, "accepted, without effect: the buffer is ordinary memory"),
+    attr("useism", Bool, "false", Both, "accepted, without effect"),
     attr("ioprio", Int, "8", Fsl,
         "I/O priority in the best-effort class, 0 (highest) to 7 (lowest); 8 and above: unchanged"),
     attr("procname", Name, "", Sun, "accepted, without effect, as in Filebench"),
@@ -107,8 +107,8 @@ pub const THREAD: &[Attr] = &[
         "as `rate`, for all threads of this definition together: in all instances of the thread and of its process, \
          and on all ranks. Each thread has an equal part unless `queue=shared`"),
     attr("queue", Choice(&["own", "shared"]), "own", Wmlrun,
-        "with `totalrate=`: each thread has a queue of its own, or the threads of the definition take requests from one, \
-         as a pool of workers does; each rank has its own"),
+        "with `totalrate=`: each thread has a queue of its own, or all threads of the definition on a rank take requests \
+         from one"),
     attr("arrival", Choice(&["constant", "poisson"]), "constant", Wmlrun,
         "start times in an open loop: evenly spaced, or a Poisson process"),
     attr("measure", Name, "", Wmlrun, "name of a further row of the results: the time of each iteration of the thread"),
@@ -162,15 +162,13 @@ pub const FLOWOP: &[Attr] = &[
     attr("shuffle", Bool, "false", Wmlrun,
         "random order without repetition: each position of the file, or each file of the set, once in each pass"),
     attr("uniform", Bool, "false", Wmlrun,
-        "picks a file at random, with equal probability among those in the state needed, instead of the next in the \
-         rotation"),
+        "picks any file in the state needed with equal probability, instead of the next in the rotation"),
     attr("recent", Real, "", Wmlrun,
-        "picks files by age: the k-th newest with a probability proportional to 1/k to the power of this number, a \
-         Zipf distribution as that of YCSB's workload `latest`, which has 0.99"),
+        "picks files by age: the k-th newest with a probability proportional to 1/k to the power of this number, such as \
+         0.99 (a Zipf distribution)"),
     attr("maystarve", Bool, "false", Wmlrun,
-        "waiting for a file or a free name of the set is part of the workload, as for a reader that waits for new \
-         files: the report has no warning `starved`; likewise an end of the thread because there is none, without the \
-         warning `exhausted`, unless it has a rate: requests go on to arrive"),
+        "waiting for a file or a free name is part of the workload: the report has no warning `starved`, and, if the \
+         thread has no rate, no `exhausted`"),
     attr("partial", Bool, "false", Wmlrun,
         "random offsets up to the end of the file, where an I/O is shortened to the bytes left; files may be smaller \
          than `iosize`"),
@@ -185,8 +183,7 @@ pub const FLOWOP: &[Attr] = &[
         "file set that `rename` moves the file to, on the same file system; without it, the file stays in its set"),
     attr("over", Bool, "false", Wmlrun, "`rename` replaces another existing file"),
     attr("recycle", Bool, "false", Wmlrun,
-        "`rename` takes the files in order of their numbers and moves each behind the last one, as log segments are \
-         recycled"),
+        "`rename` takes the files in order of their numbers and moves each behind the last one"),
     attr("mode", Int, "644", Wmlrun, "permission bits for `chmod`, three octal digits from 600 to 777"),
     attr("advice", Choice(&["normal", "sequential", "random", "willneed", "dontneed", "noreuse"]), "", Wmlrun,
         "advice that `fadvise` gives the kernel (POSIX_FADV_…); required"),
@@ -247,7 +244,7 @@ pub const RANDVAR: &[Attr] = &[
     attr("name", Variable, "", Both, "the variable (`define randvar` only)"),
     attr("type", Choice(&["uniform", "gamma", "tabular", "zipf", "pareto"]), "gamma", Both, "distribution"),
     attr("randsrc", Choice(&["rand48", "urandom"]), "rand48", Both,
-        "accepted, without effect: every thread draws from a separate seeded stream"),
+        "accepted, without effect"),
     attr("seed", Int, "0", Both, "accepted, without effect: `--seed` seeds all streams"),
     attr("min", Real, "0", Both, "smallest value"),
     attr("max", Real, "", Wmlrun, "largest value; larger draws become this"),
