@@ -11,7 +11,7 @@ use super::console::Verbosity;
 use super::editor::{EDITORS, Editor, find_editor};
 use super::examples::with_examples;
 use super::experiment_args::{
-    AbArgs, AgeArgs, FileArgs, RepeatArgs, SweepArgs, resumable, two_directories, with_lists, with_unit,
+    AbArgs, AgeArgs, FileArgs, LimitArgs, RepeatArgs, SweepArgs, resumable, two_directories, with_lists, with_unit,
 };
 use super::option_values::{LiveOutput, live_output};
 use super::program_help::program_help;
@@ -50,8 +50,9 @@ use std::path::PathBuf;
                     1    the run failed, got stuck or completed no operation, or output could not be written\n  \
                     2    wrong usage, or an error in the script\n  \
                     3    the environment does not allow the run (directory, permissions, space)\n  \
-                    10   of a comparison: B is worse\n  \
-                    11   of a comparison: unclear; of other experiments: not converged, drifting, or not complete\n  \
+                    10   of a comparison: B is worse; a limit (`--fail-if`) is not met\n  \
+                    11   of a comparison or a limit: unclear; of other experiments: not converged, drifting, or not\n       \
+                         complete\n  \
                     12   of a comparison: invalid\n  \
                     129  ended by SIGHUP\n  \
                     130  interrupted by SIGINT\n  \
@@ -77,6 +78,8 @@ pub(super) struct RunArgs {
     pub(super) settings: RunSettings<ALL>,
     #[command(flatten)]
     pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) limits: LimitArgs,
     /// While a run is in progress, write a line of JSON for each interval of the time series (FORMAT: `jsonl`), to FILE or
     /// else to standard output
     #[arg(long, value_name = "FORMAT[:FILE]", value_parser = live_output, add = completion::live_formats(),

@@ -8,7 +8,7 @@ use super::run_options::WorkloadWords;
 use crate::diag::{self, Diagnostics, Failure, Reason, Severity};
 use crate::experiment::{Arm, Experiment, ExperimentKind, Identity};
 use crate::fileset::FilesetSpec;
-use crate::import::{Metric, TRANSACTIONS};
+use crate::import::{Metric, MetricLimit, TRANSACTIONS};
 use crate::measure::{GivenBy, RunOption, Settings, WarmupLength};
 use crate::model::{ModelValue, expr};
 use crate::os::limits;
@@ -143,7 +143,12 @@ impl PlannedArm {
 
     /// True if its runs can't have this metric.
     pub(super) fn lacks(&self, metric: &Metric) -> bool {
-        self.plan.as_ref().is_ok_and(|plan| plan.lacks(metric).is_some())
+        self.lacking(metric).is_some()
+    }
+
+    /// The error that its runs can't have this metric.
+    pub(super) fn lacking(&self, metric: &Metric) -> Option<Failure> {
+        self.plan.as_ref().ok()?.lacks(metric)
     }
 
     /// The lengths of its runs with their warm-ups; `None` for a run without a limit.
@@ -177,6 +182,18 @@ pub(super) fn values(words: &[String], names: &[&str]) -> Result<Vec<(String, Mo
     };
     let value = |name: &&str| Some(((*name).to_owned(), session.scope.value(name)?.ok()?));
     Ok(names.iter().filter(is_given).filter_map(value).collect())
+}
+
+/// An error if the runs of a script can't have the metrics of these limits. Other errors are those of the run.
+pub(super) fn check_limits(script: &FoundScript, settings: &Settings, limits: &[MetricLimit]) -> Result<(), Failure> {
+    if limits.is_empty() {
+        return Ok(());
+    }
+    let mut session = Session::new(settings.clone(), Arc::default());
+    match ArmPlan::of(&mut session, script, false) {
+        Ok((plan, _)) => Failure::all(limits.iter().filter_map(|limit| plan.lacks(&limit.metric))),
+        Err(_) => Ok(()),
+    }
 }
 
 /// What the plan of an arm says about its runs.

@@ -9,7 +9,7 @@ use crate::analysis::ResponseMethod;
 use crate::comparison::{ComparisonFormat, DEFAULT_TOLERANCE, FORMATS, find_format};
 use crate::experiment::{HOOKS, Hook, Hooks, MAX_RETRIES, precision, run_range, share};
 use crate::fileset::aging::{DEFAULT_ROUNDS, Fullness, MAX_ROUNDS};
-use crate::import::{Metric, STUDY};
+use crate::import::{Metric, MetricLimit, STUDY};
 use crate::measure::time;
 use clap::builder::TypedValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, ValueEnum, ValueHint};
@@ -51,6 +51,20 @@ impl<const ARMS: bool> Args for HookArgs<ARMS> {
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
     }
+}
+
+/// The limits of a run or an experiment.
+#[derive(Args, Clone, Default)]
+pub(super) struct LimitArgs {
+    /// End with status 10 if a metric is on this side of a limit, such as `'view.latency.p99 > 20ms'`, and with 11 if the
+    /// interval includes the limit or the percentile has too few operations. May be repeated
+    #[arg(long, value_name = "LIMIT", value_parser = required, add = completion::metrics(), help_heading = OUTPUT)]
+    pub(super) fail_if: Vec<MetricLimit>,
+}
+
+/// Reads what must not be, and returns what is required.
+fn required(text: &str) -> Result<MetricLimit, String> {
+    text.parse().map(MetricLimit::negated)
 }
 
 /// Options that all experiments share.
@@ -100,6 +114,8 @@ pub(super) struct ExperimentArgs {
     /// The number of runs of each arm of a resumed experiment, if it changes.
     #[arg(skip)]
     pub(super) extended: Option<(u64, u64)>,
+    #[command(flatten)]
+    pub(super) limits: LimitArgs,
     #[command(flatten)]
     pub(super) words: WorkloadWords,
 }

@@ -21,6 +21,7 @@ use crate::experiment::{
 use crate::import::folder::RUNS;
 use crate::import::{Metric, Observation};
 use crate::os::signals;
+use crate::result::LimitOutcome;
 use crate::sheet::mail;
 use crate::util::count::count;
 use crate::util::{printable, size};
@@ -75,7 +76,7 @@ pub(super) fn study(
         ExperimentDocument::Comparison(found) => verdict_status(found, expected),
         other => other.code(),
     };
-    Ok(performed.status(code))
+    Ok(performed.status(LimitOutcome::status(&recorded.limits(), code)))
 }
 
 /// The noise floor of the workload of a comparison, if it has been measured.

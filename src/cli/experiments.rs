@@ -14,8 +14,8 @@ use crate::diag::Failure;
 use crate::experiment::{
     self, Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, HOOKS, Hooks, Identity, RuleWanted,
 };
-use crate::import::Metric;
 use crate::import::folder::EXPERIMENT_SCHEMA;
+use crate::import::{Metric, MetricLimit};
 use crate::measure::now;
 use crate::output::file_id;
 use crate::util::{printable, size, wrap};
@@ -198,6 +198,14 @@ pub(super) fn describe(
     hooks: Hooks,
 ) -> Result<Experiment, Failure> {
     check_retries(args.retry_disturbed.unwrap_or_default(), &rule)?;
+    for limit in &args.limits.fail_if {
+        // Other arms may have the metric.
+        if let Some(failure) =
+            planned.iter().map(|arm| arm.lacking(&limit.metric)).min_by_key(Option::is_some).flatten()
+        {
+            return Err(failure);
+        }
+    }
     let launch = words_of("--launch", &args.launch)?;
     let seed = planned.first().map_or_else(fresh_seed, |arm| arm.line.settings.0.seed);
     let directory = std::env::current_dir()
@@ -220,6 +228,7 @@ pub(super) fn describe(
         seed,
         launch,
         metrics: metrics.iter().map(Metric::to_string).collect(),
+        limits: args.limits.fail_if.iter().map(MetricLimit::to_string).collect(),
         records: Vec::new(),
         record_space: false,
         scale: None,

@@ -62,7 +62,8 @@ mod wins;
 use crate::batch;
 use crate::diag::Failure;
 use crate::experiment::suite;
-use crate::measure::{Outputs, Watch, unwritable};
+use crate::import::{self, MetricLimit};
+use crate::measure::{Outputs, RunJudge, Watch, unwritable};
 use crate::os::held_dir::{DirGuard, HeldDir};
 use crate::os::{limits, signals};
 use crate::output::{FileIdentity, file_id};
@@ -70,7 +71,7 @@ use crate::prompt::{ShellArms, ShellHost};
 use crate::report;
 use crate::report::screen::ScreenReport;
 use crate::report::text::Text;
-use crate::result::Document;
+use crate::result::{Document, LimitOutcome, RunState};
 use crate::session::{Front, Session, Settings, Status, library};
 use crate::util::secrets;
 use args::{CliCommand, OutputArgs, RunArgs, SetUp};
@@ -299,6 +300,7 @@ fn run(script: &str, args: &RunArgs) -> Result<u8, Failure> {
 /// Runs a script in this process alone.
 fn run_found(found: &library::FoundScript, args: &RunArgs, interrupt: &Arc<AtomicUsize>) -> Result<u8, Failure> {
     let settings = run_settings(args);
+    arms::check_limits(found, &settings, &args.limits.fail_if)?;
     let scripts: Vec<PathBuf> = found.path.iter().cloned().collect();
     let mut console = console_of(args, &settings, &scripts)?;
     let ended = run_script(settings, found, &scripts, interrupt, args.output.quiet, &mut console);
@@ -341,6 +343,7 @@ fn run_script(
 /// Keeps the result of a script, and ends the live stream and the watchdog. Returns the exit status.
 fn end_run(ended: EndedSession, args: &RunArgs, console: &mut Console) -> u8 {
     let EndedSession { watch, status, outputs } = ended;
+    let status = LimitOutcome::status(outputs.document.runs.iter().flat_map(|run| &run.limits), status);
     let kept = last_results::keep(outputs, args, watch.signal());
     if let Some(why) = kept.err().filter(|_| args.output.verbosity() == Verbosity::Verbose) {
         console.remains(&format!("the result is not kept for `wmlrun report last`: {why}"));
@@ -511,7 +514,19 @@ impl ShellHost for TerminalShell {
 /// The settings of a command that runs scripts in this process.
 fn run_settings(args: &RunArgs) -> Settings {
     let live = args.live.as_ref().map(|live| live.path.clone());
-    Settings { live, ..args.settings.0.clone() }
+    Settings { live, judge: judge(&args.limits.fail_if), ..args.settings.0.clone() }
+}
+
+/// Tells of each complete run whether it keeps these limits.
+fn judge(limits: &[MetricLimit]) -> RunJudge {
+    let limits = limits.to_vec();
+    RunJudge::new(move |document, run| {
+        if limits.is_empty() || run.state != RunState::Complete {
+            return Vec::new();
+        }
+        let observation = import::of_run(document, run, "");
+        limits.iter().map(|limit| limit.judge("", &[&observation], |_| None)).collect()
+    })
 }
 
 #[cfg(test)]

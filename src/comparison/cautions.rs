@@ -5,11 +5,12 @@ use super::tested::Runs;
 use super::{ComparedSide, Comparison, conditions, different_workloads, notes, unlike, verdict_notes};
 use crate::analysis::{ComparisonVerdict, DisturbanceCheck, STRICT_LEVEL, SampleSummary};
 use crate::import::{Metric, Observation};
-use crate::result::warning_order;
+use crate::result::{LimitOutcome, warning_order};
 use crate::sheet::{Answer, Usability};
 use crate::util::count::{count, grouped};
 use crate::util::printable;
 use indexmap::IndexSet;
+use serde::Serialize;
 
 /// A reason to distrust a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,15 +44,22 @@ impl Caution {
 }
 
 /// What else its sheet says of the runs of a document.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Validity {
+    /// The limits of `--fail-if`, and whether each arm keeps them; absent without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LimitOutcome>,
     /// Whether the experiment was interrupted, so that no run is in progress.
+    #[serde(skip)]
     pub is_interrupted: bool,
     /// What ended the runs early; empty if nothing did.
+    #[serde(skip)]
     pub ended_by: String,
     /// The reasons to distrust the result.
+    #[serde(skip)]
     pub cautions: Vec<Caution>,
     /// Machine, file systems and versions, in lines.
+    #[serde(skip)]
     pub conditions: Vec<String>,
 }
 

@@ -7,7 +7,7 @@ use super::numbers::{
     with_level,
 };
 use super::tested::{ON_BLOCKS, SIGNED_RANK};
-use super::{ComparedSide, Comparison, DifferenceKind, NamedTest, cautions};
+use super::{ComparedSide, Comparison, DifferenceKind, NamedTest, cautions, limit_table, limits};
 use crate::analysis::{ComparisonVerdict, Direction, Estimate, SampleSummary, ShapiroWilk, StudyTest, TTestKind};
 use crate::sheet::{
     Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability, text,
@@ -221,11 +221,13 @@ impl ResultDocument for Comparison {
         if answer.usability != Some(Usability::Unusable) {
             answer.details.splice(0..0, moved_against(self).into_iter().chain(changed_steps(self)));
         }
+        limits::add_to(&mut answer, &self.validity.limits);
         notes.retain(|note| self.advice.as_ref() != Some(note));
         let of_differences = if names_differences(self) { Media::PAGE } else { Media::ALL };
         let blocks = [
             differing(self).only(of_differences).block(),
             samples(self).block(),
+            limit_table(&self.validity.limits),
             Some(facts),
             changed_figures(self).block(),
             others(self).block(),

@@ -78,7 +78,7 @@ pub struct Factorial {
     /// What the factors change in the first metric, in sentences without their full stop.
     #[serde(skip)]
     pub findings: Vec<Finding>,
-    #[serde(skip)]
+    #[serde(flatten)]
     pub validity: Validity,
 }
 

@@ -7,7 +7,9 @@ use super::phrases::ended;
 use super::repeats_sheet::state_name;
 use super::repeats_sheet::tone;
 use super::sweep_sheet::{curves_beside, wide_peak};
-use super::{Caution, CellMetric, Factorial, FactorialCell, LevelTests, Pivot, Variation, cautions};
+use super::{
+    Caution, CellMetric, Factorial, FactorialCell, LevelTests, Pivot, Variation, cautions, limit_table, limits,
+};
 use crate::analysis::{PrecisionRule, RepeatState};
 use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Usability};
 use crate::util::count::{count, grouped};
@@ -315,6 +317,8 @@ impl ResultDocument for Factorial {
         let notes = cautions::add(&mut answer, &cautions, &self.notes);
         let mut blocks: Vec<SheetBlock> =
             self.conclusions().into_iter().map(|text| SheetBlock::Text { text }).collect();
+        limits::add_to(&mut answer, &self.validity.limits);
+        blocks.extend(limit_table(&self.validity.limits));
         blocks.extend(self.curve_blocks());
         let others = self.without_curves();
         blocks.extend(others.cell_tables().into_iter().map(SheetBlock::Table));

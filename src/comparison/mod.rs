@@ -30,6 +30,7 @@ mod improvement_tests;
 mod level_findings;
 mod level_groups;
 mod level_tests;
+mod limits;
 mod notes;
 mod numbers;
 mod pairs;
@@ -64,6 +65,7 @@ pub use formats::{AsJson, ComparisonFormat, FORMATS, ResultDocument, find_format
 pub use improvement::{Improvement, ImprovementForm};
 pub use level_groups::GroupTable;
 pub use level_tests::{LevelTests, TestedLevel};
+pub use limits::limit_table;
 pub use notes::{disturbed_note, outlying};
 pub use numbers::{confidence, figure, interval_text, percent, probability, ratio, with_direction, with_level};
 pub use pivot::{DrawRule, Pivot, PivotRow};
@@ -161,7 +163,7 @@ pub struct Comparison {
     /// What would give a verdict.
     #[serde(skip)]
     pub advice: Option<String>,
-    #[serde(skip)]
+    #[serde(flatten)]
     pub validity: Validity,
 }
 

@@ -21,7 +21,7 @@ pub struct Repeats {
     pub metrics: Vec<RepeatedMetric>,
     /// Notes on the validity of the runs.
     pub notes: Vec<String>,
-    #[serde(skip)]
+    #[serde(flatten)]
     pub validity: Validity,
 }
 

@@ -3,7 +3,7 @@
 use super::formats::{ResultDocument, series};
 use super::numbers::{dash, figure, half_width, percent};
 use super::phrases::{amount, ended, subject};
-use super::{RepeatedMetric, Repeats, cautions};
+use super::{RepeatedMetric, Repeats, cautions, limit_table, limits};
 use crate::analysis::RepeatState;
 use crate::sheet::{
     Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability,
@@ -129,11 +129,15 @@ impl ResultDocument for Repeats {
         let mut answer = answer(self);
         let notes = cautions::add(&mut answer, &self.validity.cautions, &self.notes);
         let notes = SheetBlock::messages(NoteLabel::Note, &notes);
+        limits::add_to(&mut answer, &self.validity.limits);
         Sheet {
             title: self.name.clone(),
             answer,
             tone: tone(self.state),
-            blocks: std::iter::once(SheetBlock::Table(table(self))).chain(notes).collect(),
+            blocks: std::iter::once(SheetBlock::Table(table(self)))
+                .chain(limit_table(&self.validity.limits))
+                .chain(notes)
+                .collect(),
         }
     }
 

@@ -6,6 +6,7 @@ use super::{
     Variation,
 };
 use crate::analysis::{PrecisionRule, RepeatState, independent_mean};
+use crate::result::LimitOutcome;
 use serde::Serialize;
 use std::borrow::Cow;
 
@@ -37,6 +38,8 @@ pub struct StudyDocument<'a> {
     curves: &'a [Sweep],
     #[serde(skip_serializing_if = "<[Variation]>::is_empty")]
     variation: &'a [Variation],
+    #[serde(skip_serializing_if = "<[LimitOutcome]>::is_empty")]
+    limits: &'a [LimitOutcome],
     notes: &'a [String],
 }
 
@@ -62,6 +65,7 @@ impl<'a> StudyDocument<'a> {
             tests: &[],
             curves: &[],
             variation: &[],
+            limits: &[],
             notes,
         }
     }
@@ -86,7 +90,11 @@ impl AsStudy for Repeats {
             metrics: self.metrics.iter().map(metric).collect(),
             ..FactorialCell::default()
         };
-        StudyDocument { state: Some(self.state), ..StudyDocument::of(&self.name, vec![cell], &self.notes) }
+        StudyDocument {
+            state: Some(self.state),
+            limits: &self.validity.limits,
+            ..StudyDocument::of(&self.name, vec![cell], &self.notes)
+        }
     }
 }
 
@@ -99,7 +107,11 @@ impl AsStudy for Comparison {
             ..FactorialCell::default()
         };
         let cells = [&self.a, &self.b].map(cell).to_vec();
-        StudyDocument { verdict: Some(self), ..StudyDocument::of(&self.name, cells, &self.notes) }
+        StudyDocument {
+            verdict: Some(self),
+            limits: &self.validity.limits,
+            ..StudyDocument::of(&self.name, cells, &self.notes)
+        }
     }
 }
 
@@ -122,6 +134,7 @@ impl AsStudy for Sweep {
             planned_runs: self.planned_runs,
             factors: factors.into(),
             curve: Some(self),
+            limits: &self.validity.limits,
             ..StudyDocument::of(&self.name, cells, &self.notes)
         }
     }
@@ -139,6 +152,7 @@ impl AsStudy for Factorial {
             tests: &self.tests,
             curves: &self.curves,
             variation: &self.variation,
+            limits: &self.validity.limits,
             ..StudyDocument::of(&self.name, &self.cells[..], &self.notes)
         }
     }

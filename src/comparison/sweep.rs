@@ -38,7 +38,7 @@ pub struct Sweep {
     /// Whether this is a curve of an experiment, whose answer has the cautions.
     #[serde(skip)]
     pub is_part: bool,
-    #[serde(skip)]
+    #[serde(flatten)]
     pub validity: Validity,
 }
 

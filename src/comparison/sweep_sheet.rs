@@ -4,7 +4,7 @@ use super::formats::{ResultDocument, series};
 use super::numbers::{dash, figure, half_width, interval_text};
 use super::phrases::ended;
 use super::sweep::curve;
-use super::{Caution, Sweep, SweepPoint, cautions};
+use super::{Caution, Sweep, SweepPoint, cautions, limit_table, limits};
 use crate::analysis::{self, Estimate};
 use crate::sheet::{
     Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability,
@@ -233,11 +233,15 @@ impl ResultDocument for Sweep {
             false => cautions::add(&mut answer, &cautions, &self.notes),
         };
         let notes = SheetBlock::messages(NoteLabel::Note, &notes);
+        limits::add_to(&mut answer, &self.validity.limits);
         Sheet {
             title: self.name.clone(),
             answer,
             tone: if is_whole { Tone::Neutral } else { Tone::Bad },
-            blocks: std::iter::once(SheetBlock::Table(table(self))).chain(notes).collect(),
+            blocks: std::iter::once(SheetBlock::Table(table(self)))
+                .chain(limit_table(&self.validity.limits))
+                .chain(notes)
+                .collect(),
         }
     }
 

@@ -3,11 +3,12 @@
 use super::design::Next;
 use super::recorded::{RecordedExperiment, RecordedRun};
 use super::wanted::ExperimentKind;
-use crate::analysis::{NoiseFloor, RepeatState};
+use crate::analysis::{Estimate, NoiseFloor, RepeatState, independent_mean, mean_interval};
 use crate::comparison::{
     Caution, Comparison, ComparisonFormat, Factorial, Repeats, Sweep, Validity, condition_lines, repeats,
 };
-use crate::import::Observation;
+use crate::import::{MetricLimit, Observation};
+use crate::result::LimitOutcome;
 use crate::sheet::{Answer, Sheet, Tone, Usability};
 use crate::util::count::count;
 use crate::util::duration;
@@ -88,8 +89,34 @@ impl RecordedExperiment {
     fn complete(&self, notes: &mut Vec<String>, validity: &mut Validity) {
         notes.extend(self.notes.iter().cloned().chain(self.state_notes()));
         validity.cautions.splice(0..0, self.state_cautions());
+        validity.limits = self.limits();
         validity.is_interrupted = self.is_interrupted;
         validity.ended_by = self.ended_by();
+    }
+
+    /// Whether each arm keeps the limits of the experiment. One on a metric that other arms have is none of an arm without
+    /// it.
+    pub(crate) fn limits(&self) -> Vec<LimitOutcome> {
+        let is_series = self.experiment.kind() == ExperimentKind::Repeat;
+        let mean: fn(&[f64]) -> Option<Estimate> = match is_series {
+            true => |values| mean_interval(values, 0.95).map(|found| found.interval().from_zero()),
+            false => |values| independent_mean(values, 0.95).map(Estimate::from_zero),
+        };
+        let observations = self.observations();
+        let whole: Vec<Vec<&Observation>> =
+            observations.iter().map(|runs| runs.iter().filter(|run| run.failure.is_none()).collect()).collect();
+        let limits = self.experiment.limits.iter().filter_map(|text| text.parse().ok());
+        let of_limit = |limit: MetricLimit| {
+            let has = |runs: &[&Observation]| runs.iter().any(|run| limit.metric.of(run).is_some());
+            let is_known = whole.iter().any(|runs| has(runs));
+            let arms = whole.iter().enumerate().filter(|(_, runs)| has(runs) || !is_known);
+            arms.map(|(n, runs)| {
+                let arm = if is_series { String::new() } else { self.experiment.arm_title(n) };
+                limit.judge(&arm, runs, mean)
+            })
+            .collect::<Vec<_>>()
+        };
+        limits.flat_map(of_limit).collect()
     }
 
     /// The answer of runs that have no result.

@@ -50,6 +50,7 @@ pub(in crate::experiment) fn experiment(runs: u64, hooks: &[(&str, String)]) -> 
         seed: 7,
         launch: vec!["/bin/sh".to_owned()],
         metrics: vec!["ops".to_owned()],
+        limits: Vec::new(),
         records: Vec::new(),
         record_space: false,
         scale: None,

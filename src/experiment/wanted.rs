@@ -58,6 +58,9 @@ pub struct Experiment {
     pub launch: Vec<String>,
     /// The metrics. The verdict of a comparison is based on the first.
     pub metrics: Vec<String>,
+    /// The limits that each arm must keep (`--fail-if`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<String>,
     /// The commands of which the output is kept after each run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub records: Vec<String>,

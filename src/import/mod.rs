@@ -8,6 +8,7 @@ mod filebench;
 mod fio;
 pub(crate) mod folder;
 mod input;
+mod limit;
 mod metric;
 mod own;
 mod recorded;
@@ -16,6 +17,7 @@ mod samples;
 
 pub(crate) use columns::{MAX_SIDES, TestFigures, letters, load_points, table_rows};
 pub(crate) use input::{read as text, read_file as recorded_text};
+pub use limit::MetricLimit;
 pub use metric::{METRICS, Metric, STUDY};
 pub(crate) use metric::{REQUEST_RESPONSE, REQUESTS, TRANSACTIONS};
 pub(crate) use own::{

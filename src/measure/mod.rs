@@ -59,7 +59,7 @@ pub(crate) use required::{Required, is_mounted_at};
 pub(crate) use runner::Runner;
 pub(crate) use series::Periodic;
 pub use settings::{
-    Completes, GivenBy, OPTIONS, OptionGroup, OptionScope, RunOption, Settings, Takes, WarmupLength, dialects,
+    Completes, GivenBy, OPTIONS, OptionGroup, OptionScope, RunJudge, RunOption, Settings, Takes, WarmupLength, dialects,
 };
 pub(crate) use time_limit::with_timeout;
 pub(crate) use watch::{Stage, Waiting, Watch};

@@ -370,6 +370,7 @@ impl Runner {
         let figures = record::figures(&run);
         self.outputs.document.runs.push(run);
         crate::result::warnings::note(&mut self.outputs.document);
+        self.settings.judge.judge(&mut self.outputs.document);
         front.run_ended(&self.outputs.document);
         self.outputs.write_json(held, front);
         // When rank 0 has written the result, the others no longer need their own.

@@ -13,10 +13,12 @@ use super::option_values::{annotation, assignment, file_and_count, interval, num
 use crate::fileset::DEFAULT_LAYOUT_SEED;
 use crate::io_engine::{self, Engine};
 use crate::ranks::Together;
-use crate::result::{MAX_LABEL, MAX_NOTE};
+use crate::result::{Document, LimitOutcome, MAX_LABEL, MAX_NOTE, Run};
 use crate::spec::{Dialect, Division, Sharing};
 use std::ffi::OsStr;
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The default limit on the time in which preparation makes no progress: long enough for the restart of a server.
@@ -102,6 +104,38 @@ pub struct Settings {
     pub allow_drop_caches: bool,
     /// The arguments of the command line, for the result.
     pub command_line: Vec<String>,
+    /// Tells which limits a run keeps.
+    pub judge: RunJudge,
+}
+
+/// Tells of a run that has ended, the last of a document, which limits it keeps. The metrics of these are not known here.
+#[derive(Clone)]
+pub struct RunJudge(Arc<LimitsOfRun>);
+
+type LimitsOfRun = dyn Fn(&Document, &Run) -> Vec<LimitOutcome> + Send + Sync;
+
+impl RunJudge {
+    pub fn new(judge: impl Fn(&Document, &Run) -> Vec<LimitOutcome> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(judge))
+    }
+
+    /// Adds the limits to the last run.
+    pub(super) fn judge(&self, document: &mut Document) {
+        let limits = document.runs.last().map(|run| (self.0)(document, run)).unwrap_or_default();
+        document.runs.last_mut().into_iter().for_each(|run| run.limits.clone_from(&limits));
+    }
+}
+
+impl Default for RunJudge {
+    fn default() -> Self {
+        Self::new(|_, _| Vec::new())
+    }
+}
+
+impl fmt::Debug for RunJudge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RunJudge")
+    }
 }
 
 impl Default for Settings {
@@ -148,6 +182,7 @@ impl Default for Settings {
             allow_write: Vec::new(),
             allow_drop_caches: false,
             command_line: Vec::new(),
+            judge: RunJudge::default(),
         }
     }
 }

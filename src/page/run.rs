@@ -2,7 +2,7 @@
 //! pictures over time are in `timeline`.
 
 use super::{hosts, timeline};
-use crate::comparison::condition_lines;
+use crate::comparison::{condition_lines, limit_table};
 use crate::import::of_run;
 use crate::report::columns::{figures, headings};
 use crate::report::requests::{self, rows};
@@ -35,6 +35,7 @@ pub(super) fn blocks(document: &Document, run: &Run, pictures: bool) -> Vec<Shee
         blocks.extend(machine(document, run));
     }
     blocks.extend(warning_list(document, run));
+    blocks.extend(limit_table(&run.limits));
     // The requests of open loops are what was asked for; their steps are shown on demand.
     let requests = requests(run);
     let responses = if requests.rows.is_empty() { responses(run) } else { responses(run).folded() };

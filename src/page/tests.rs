@@ -170,6 +170,7 @@ pub(super) fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -
             seed: 7,
             launch: Vec::new(),
             metrics: vec!["ops".to_owned()],
+            limits: Vec::new(),
             records: Vec::new(),
             record_space: false,
             scale: None,

@@ -9,7 +9,7 @@ use crate::util::wrap::{fill, fill_list};
 /// Returns the end of the report of a run in lines of at most `width` columns, with at most `most` lines if it can be:
 /// the last warnings are left out and counted, but none that says that the figures are wrong.
 pub(super) fn text(width: usize, most: Option<usize>, document: &Document, run: &Run) -> String {
-    let result = result(width, run);
+    let result = limits(width, run) + &result(width, run);
     let all = listed(document, run);
     let mut shown = all.len();
     loop {
@@ -40,6 +40,13 @@ fn warnings(width: usize, shown: &[ListedWarning], left_out: usize) -> String {
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
+/// Returns a line for each limit.
+fn limits(width: usize, run: &Run) -> String {
+    let lines = run.limits.iter().map(|limit| format!("limit {}: {}", limit.title(), limit.text));
+    let text: String = lines.map(|line| fill(&line, width, "  ") + "\n").collect();
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
 /// Returns the result of a run in one line, which is the last one on the screen.
 fn result(width: usize, run: &Run) -> String {
     let s = &run.summary;
@@ -67,5 +74,6 @@ fn result(width: usize, run: &Run) -> String {
             parts.extend(s.latency_ns.shown(s.ops).p99.map(|ns| format!("p99 {}", latency(ns as f64))));
         }
     }
-    format!("\n{}\n", fill_list(&format!("result: {}", parts.join(", ")), width))
+    let gap = if run.limits.is_empty() { "\n" } else { "" };
+    format!("{gap}{}\n", fill_list(&format!("result: {}", parts.join(", ")), width))
 }

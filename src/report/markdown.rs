@@ -45,6 +45,9 @@ impl Report for Markdown {
         let (tool, kernel) = (&document.tool.version, &document.environment.uname.release);
         writeln!(out, "- wmlrun {}, kernel {}, seed {}\n", literal(tool), literal(kernel), document.seed)?;
         table(run, out)?;
+        for limit in &run.limits {
+            writeln!(out, "\n- limit {}: {}", literal(&limit.title()), literal(&limit.text))?;
+        }
         for warning in warning_order::listed(document, run) {
             writeln!(out, "\n> **Warning:** {}", literal(&warning.message))?;
         }

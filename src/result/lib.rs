@@ -17,6 +17,7 @@ pub mod hdr;
 pub mod hdr_export;
 mod hosts;
 pub mod layout;
+mod limits;
 mod note_code;
 mod open_loop;
 mod phases;
@@ -37,6 +38,7 @@ pub use environment::{Environment, RunEnvironment};
 pub use figures::{BeforeAfter, Energy, Latency, MIN_BEYOND, PERCENTILES, Percentile, PercentilePlace, Summary};
 pub use filesets::{FilesetResult, Repaired};
 pub use hosts::{ClockDrift, HostResult, LostRank, RankClock, RankResult, rank_on_host};
+pub use limits::{LimitOutcome, LimitVerdict};
 pub use note_code::NoteCode;
 pub use open_loop::{OpenLoop, ThreadRequests};
 pub use phases::PhaseResult;
@@ -276,6 +278,9 @@ pub struct Run {
     pub stragglers: Vec<Straggler>,
     /// Warnings about the validity of the figures.
     pub warnings: Vec<Note>,
+    /// The limits of `--fail-if`, and whether the run keeps them; absent without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LimitOutcome>,
     /// The hosts of a run of several ranks; absent for a run in one process.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostResult>,

@@ -57,6 +57,8 @@ fn full() -> Document {
     let bytes = || Some(super::BeforeAfter { before: 1, after: 2 });
     (run.slab_bytes, run.page_cache_bytes) = (bytes(), bytes());
     run.energy = Some(super::Energy { source: "processors".to_owned(), joules: 4.5 });
+    let arm = "users=8".to_owned();
+    run.limits = vec![super::LimitOutcome { arm, ..super::LimitOutcome::default() }];
     run.steady = Some(super::Steadiness::default());
     run.digest = Some(super::Digest::default());
     run.filesets[0].repaired = Some(super::Repaired::default());

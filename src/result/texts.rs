@@ -141,6 +141,11 @@ macro_rules! visitors {
                 each(TextField::Fixed, &$($change)? note.code);
                 each(TextField::Words, &$($change)? note.message);
             }
+            for limit in run.limits.$iter() {
+                for text in [&$($change)? limit.limit, &$($change)? limit.arm, &$($change)? limit.text] {
+                    each(TextField::Words, text);
+                }
+            }
             $hosts(run, each);
         }
 

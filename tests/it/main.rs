@@ -62,6 +62,7 @@ mod experiment_files;
 mod experiments;
 mod explained;
 mod exports;
+mod fail_if;
 mod fidelity;
 mod filesystems;
 mod first_signal;
