@@ -69,6 +69,8 @@ macro_rules! actions {
 actions! {
     // From the open of a file to its close: no call, but a part of a loop.
     Session "" "" Set No;
+    // A wait for another loop: no call either.
+    Await "semblock" "" Set No;
     OpenFile "openfile" "" Opens No;
     OpenMissing "openfile" "missing" Opens No;
     OpenNoDirectory "openfile" "expect=ENOTDIR" Opens No;

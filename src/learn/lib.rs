@@ -1,10 +1,11 @@
 //! Learning: from a trace of a program to a script that does the same, for people to read and change.
 //!
 //! The calls are taken in the words of the language (`action`), on the file sets that their names make (`names`, `files`,
-//! `sets`), thread by thread (`streams`). Threads that are alike are one loop (`model`): its iterations are found by a call that
-//! begins them anew, or else by the open files (`cut`), and their shapes become one tree (`tree`) with what was seen at each
-//! place (`samples`, `values`). Files that stay open are told from those of one job (`openings`), and
-//! calls that flowops make by themselves are left out (`own_looks`). `script` and `lines` write it down.
+//! `sets`), thread by thread (`streams`). Threads that are alike (`groups`) are one loop (`model`), and loops may wait for each
+//! other (`waits`, `semaphores`). The iterations of a loop are found by a call that begins them anew, or else by the open
+//! files (`cut`), and their shapes become one tree (`tree`) with what was seen at each place (`samples`, `values`). Files that
+//! stay open are told from those of one job (`openings`), and calls that flowops make by themselves are left out
+//! (`own_looks`). `script` and `lines` write it down.
 //!
 //! Whether the script does what the program does is told by recording both (`fidelity`).
 
@@ -13,6 +14,7 @@ mod chance;
 mod cut;
 mod fidelity;
 mod files;
+mod groups;
 mod lines;
 mod model;
 mod names;
@@ -20,13 +22,16 @@ mod openings;
 mod own_looks;
 mod samples;
 mod script;
+mod semaphores;
 mod sets;
 mod streams;
 mod tree;
 mod values;
+mod waits;
 
 pub use fidelity::{Fidelity, FidelityDocument, FidelityRow, FidelityVerdict, TracedRun, TracedSide, TransactionEnd};
 
+use action::CallAction;
 use cut::CutBy;
 use fidelity::NOT_COMPARED;
 use model::LearnedModel;
@@ -119,6 +124,8 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
         count(threads as u64, "thread")
     ));
     notes.extend(loops.iter().enumerate().map(|(n, one)| script::about(one, &format!("loop{}", n + 1), &sets)));
+    let mut writer = ScriptWriter::new(&sets, &model, end.as_ref().and_then(|end| end.cost_ns));
+    notes.extend(writer.about_waits());
     if model.left_out.0 > 0 {
         let (left, of) = model.left_out;
         notes.push(format!("Left out: {} of {}.", count(left as u64, "call"), count(of as u64, "thread")));
@@ -140,6 +147,8 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
     }
     let costliest = model.costliest();
     let transaction = costliest.and_then(|n| match loops.get(n)?.by {
+        // A halt is no call.
+        CutBy::Anchor(anchor) if anchor.symbol.action == CallAction::Await => None,
         CutBy::Anchor(anchor) => {
             let set = &sets.sets[usize::from(anchor.symbol.set)].name;
             Some((format!("loop{}", n + 1), TransactionEnd::new(anchor, set)))
@@ -157,7 +166,7 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
         let _ = writeln!(text, "#\n{}", end.line(name));
     }
     let _ = writeln!(text, "#\n{NOT_COMPARED}\n");
-    text.push_str(&ScriptWriter::new(&sets, end.as_ref().and_then(|end| end.cost_ns)).write(&model));
+    text.push_str(&writer.write(&model));
     Ok(LearnedScript {
         text,
         is_incomplete,
@@ -169,3 +178,5 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wait_tests;

@@ -4,6 +4,7 @@ use crate::action::{ActionTarget, ActionValues, CallAction};
 use crate::model::{Loop, LoopBody};
 use crate::samples::{LeafSamples, SampledValues};
 use crate::script::ScriptWriter;
+use crate::semaphores::LoopSemaphore;
 use crate::streams::{CallSymbol, NO_SLOT, bits};
 use crate::tree::LoopNode;
 use crate::values::{Drawn, OffsetPattern};
@@ -82,6 +83,7 @@ impl LoopWriter<'_, '_> {
                 self.call(*leaf, name, &mut inner);
                 match inner.as_slice() {
                     _ if more.is_empty() => lines.extend(inner),
+                    [] => self.node(&LoopNode::Seq(Vec::new()), name, more, lines),
                     [only] => lines.push(format!("{only}{more}")),
                     // Time before a call that is an alternative belongs to it.
                     _ => self.wrapped(name, "", more, &inner, lines),
@@ -135,6 +137,12 @@ impl LoopWriter<'_, '_> {
 
     /// A call with the time before it.
     fn call(&mut self, leaf: usize, name: &str, lines: &mut Vec<String>) {
+        let symbol = self.one.symbols.get(self.body.tree.leaves[leaf]);
+        if symbol.action == CallAction::Await {
+            let own = |semaphore: &LoopSemaphore| semaphore.in_place(symbol.to);
+            lines.extend(self.script.semaphores.iter().find_map(own));
+            return;
+        }
         let samples = &self.body.leaves[leaf];
         let runs = samples.runs.max(1) as f64;
         // The script's calls have the cost of the recorder and of an operation between them too.

@@ -2,16 +2,14 @@
 
 use crate::action::CallAction;
 use crate::cut::{self, CutBy, ElementId, Parser, Score, Symbols};
+use crate::groups;
 use crate::samples::{LeafSamples, SampledValues};
-use crate::streams::{CallStep, CallStreams, CallSymbol, bits};
+use crate::streams::{CallStep, CallStreams, CallSymbol, ThreadPart};
 use crate::tree::ShapeTree;
+use crate::waits::{self, LoopWait};
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 
-/// Threads with a smaller share of the calls are left out, in thousandths.
-const FEW_CALLS: usize = 10;
-/// The least cosine of the mixes of threads that are alike.
-const ALIKE: f64 = 0.96;
 /// Shapes that are kept, and the share of the calls at which it is enough.
 const MOST_SHAPES: usize = 24;
 const ENOUGH: f64 = 0.98;
@@ -22,19 +20,12 @@ const LONG_PIECE: f64 = 1.5;
 /// In so many iterations a shape that came once or twice, and in this first part of them, is left out.
 const OFTEN: usize = 50;
 const AT_START: f64 = 0.1;
-/// Windows of a thread in which phases are looked for, and the least part of one.
-const WINDOWS: usize = 48;
-const LEAST_PART: usize = 4;
-/// A thread with fewer calls has one phase.
-const LEAST_CALLS: usize = 2000;
-/// How far apart two mixes are at least in phases of their own, from 0 to 1.
-const FAR_APART: f64 = 0.4;
-/// The share of a thread's life that is a pause between two parts.
-const LONG_PAUSE: f64 = 0.25;
 
 /// A loop of threads that are alike.
 #[derive(Debug)]
 pub(crate) struct Loop {
+    /// The number of the group of its threads.
+    pub(crate) group: usize,
     pub(crate) threads: usize,
     /// Threads at the same time.
     pub(crate) instances: usize,
@@ -70,6 +61,8 @@ pub(crate) struct LoopBody {
 pub(crate) struct LearnedModel {
     /// The loops of each phase.
     pub(crate) phases: Vec<Vec<Loop>>,
+    /// The loops that wait for each other, by the numbers of their groups.
+    pub(crate) waits: Vec<LoopWait>,
     /// Calls and threads that are in no loop.
     pub(crate) left_out: (usize, usize),
 }
@@ -82,157 +75,37 @@ impl LearnedModel {
     }
 }
 
-/// A part of a thread's calls.
-struct ThreadPart {
-    thread: u32,
-    steps: Vec<CallStep>,
-}
-
-impl ThreadPart {
-    fn span(&self) -> (u64, u64) {
-        let begin = self.steps.first().map_or(0, |step| step.start);
-        let end = self.steps.last().map_or(0, |step| step.start.saturating_add(u64::from(step.duration)));
-        (begin, end)
-    }
-}
-
 impl LearnedModel {
     pub(crate) fn new(streams: CallStreams) -> Self {
-        let symbols = streams.symbols;
-        let total: usize = streams.threads.values().map(|stream| stream.steps.len()).sum();
-        let mut model = Self::default();
-        let mut groups: Vec<(CallMix, Vec<ThreadPart>)> = Vec::new();
+        let mut symbols = streams.symbols;
+        let mut sleeps = BTreeMap::new();
         let mut units: Vec<ThreadPart> = Vec::new();
         for (thread, stream) in streams.threads {
-            let parts = at_pauses(stream.steps).into_iter().flat_map(|steps| phases(steps, &symbols));
-            units.extend(parts.map(|steps| ThreadPart { thread, steps }));
+            units.extend(groups::parts(thread, stream.steps, &symbols));
+            sleeps.insert(thread, stream.sleeps);
         }
-        units.sort_by_key(|unit| std::cmp::Reverse(unit.steps.len()));
-        for unit in units {
-            let mix = mix(&unit.steps, &symbols);
-            match groups.iter_mut().find(|(of, _)| cosine(of, &mix) >= ALIKE) {
-                Some((_, units)) => units.push(unit),
-                None => groups.push((mix, vec![unit])),
-            }
-        }
+        let mut model = Self::default();
+        let (mut groups, little) = groups::of(units, &symbols);
+        little.iter().for_each(|parts| model.leave_out(groups::calls(parts), parts.len()));
+        model.waits = waits::find(&groups, &sleeps);
+        let calls: Vec<usize> = groups.iter().map(|parts| groups::calls(parts)).collect();
+        waits::insert(&model.waits, &mut groups, &mut symbols);
         let mut loops = Vec::new();
-        let span = groups.iter().flat_map(|(_, units)| units.iter().map(ThreadPart::span));
-        let span = span.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).map_or(0, |(from, to)| to.saturating_sub(from));
-        for units in groups.into_iter().flat_map(|(_, units)| in_time(units, span)) {
-            let calls: usize = units.iter().map(|unit| unit.steps.len()).sum();
-            if calls * 1000 < total * FEW_CALLS || calls < 8 {
-                model.left_out.0 += calls;
-                model.left_out.1 += units.len();
-                continue;
-            }
+        for ((n, units), calls) in groups.into_iter().enumerate().zip(calls) {
             let threads = units.len();
-            match Loop::new(units, &symbols).filter(|one| one.covered >= LEAST_COVERED) {
+            match Loop::new((n, calls), units, &symbols).filter(|one| one.covered >= LEAST_COVERED) {
                 Some(found) => loops.push(found),
-                None => {
-                    model.left_out.0 += calls;
-                    model.left_out.1 += threads;
-                }
+                None => model.leave_out(calls, threads),
             }
         }
         model.phases = in_phases(loops);
         model
     }
-}
 
-/// A call in a mix: what it does, the set, and how large it is.
-type MixKey = (CallAction, u16, u8);
-type CallMix = BTreeMap<MixKey, f64>;
-
-/// How often each call is made on each set.
-fn mix(steps: &[CallStep], symbols: &[CallSymbol]) -> CallMix {
-    let mut all = CallMix::new();
-    for step in steps {
-        let symbol = symbols[usize::from(step.symbol)];
-        // Classes of sizes, three doublings each; waiting writes are others.
-        let size = (step.bytes.checked_ilog2().unwrap_or(0) / 3) as u8;
-        let how = step.bits & (bits::SYNC | bits::DIRECT);
-        *all.entry((symbol.action, symbol.set, size | how)).or_default() += 1.0;
+    fn leave_out(&mut self, calls: usize, threads: usize) {
+        self.left_out.0 += calls;
+        self.left_out.1 += threads;
     }
-    all
-}
-
-fn cosine(a: &CallMix, b: &CallMix) -> f64 {
-    let length = |all: &CallMix| all.values().map(|n| n * n).sum::<f64>().sqrt();
-    let product: f64 = a.iter().map(|(key, n)| n * b.get(key).copied().unwrap_or(0.0)).sum();
-    product / (length(a) * length(b)).max(1e-9)
-}
-
-/// How far two mixes are apart, from 0 to 1.
-fn distance(a: &CallMix, b: &CallMix) -> f64 {
-    let (of_a, of_b): (f64, f64) = (a.values().sum(), b.values().sum());
-    let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
-    let share = |all: &CallMix, key: &MixKey, of: f64| all.get(key).copied().unwrap_or(0.0) / of.max(1.0);
-    keys.map(|key| (share(a, key, of_a) - share(b, key, of_b)).abs()).sum::<f64>() / 2.0
-}
-
-/// Takes threads that are alike apart where none of them is there for long.
-fn in_time(mut units: Vec<ThreadPart>, span: u64) -> Vec<Vec<ThreadPart>> {
-    units.sort_by_key(ThreadPart::span);
-    let mut all: Vec<Vec<ThreadPart>> = Vec::new();
-    let mut last = 0;
-    for unit in units {
-        let (from, to) = unit.span();
-        match all.last_mut() {
-            Some(group) if from.saturating_sub(last) as f64 <= LONG_PAUSE * span as f64 => group.push(unit),
-            _ => all.push(vec![unit]),
-        }
-        last = last.max(to);
-    }
-    all
-}
-
-/// Cuts a thread at pauses that are a large part of its life.
-fn at_pauses(steps: Vec<CallStep>) -> Vec<Vec<CallStep>> {
-    let span = steps.first().zip(steps.last()).map_or(0, |(first, last)| last.start.saturating_sub(first.start));
-    let is_pause = |pair: &[CallStep]| (pair[1].start.saturating_sub(pair[0].start)) as f64 > LONG_PAUSE * span as f64;
-    let cuts: Vec<usize> =
-        steps.windows(2).enumerate().filter(|(_, pair)| is_pause(pair)).map(|(n, _)| n + 1).collect();
-    split(steps, cuts)
-}
-
-fn split(steps: Vec<CallStep>, cuts: Vec<usize>) -> Vec<Vec<CallStep>> {
-    let mut rest = steps;
-    let mut parts = Vec::new();
-    for cut in cuts.into_iter().rev() {
-        parts.push(rest.split_off(cut));
-    }
-    parts.push(rest);
-    parts.reverse();
-    parts
-}
-
-/// Cuts a thread where its mix changes for long: in two, and each part again.
-fn phases(steps: Vec<CallStep>, symbols: &[CallSymbol]) -> Vec<Vec<CallStep>> {
-    if steps.len() < LEAST_CALLS {
-        return vec![steps];
-    }
-    let window = steps.len().div_ceil(WINDOWS);
-    let mixes: Vec<CallMix> = steps.chunks(window).map(|chunk| mix(chunk, symbols)).collect();
-    let mut cuts = Vec::new();
-    let mut open = vec![(0, mixes.len())];
-    while let Some((from, to)) = open.pop() {
-        let sum = |from: usize, to: usize| {
-            let mut all = CallMix::new();
-            mixes[from..to].iter().flatten().for_each(|(key, n)| *all.entry(*key).or_default() += n);
-            all
-        };
-        if to - from < 2 * LEAST_PART {
-            continue;
-        }
-        let tried = (from + LEAST_PART..=to - LEAST_PART).map(|at| (distance(&sum(from, at), &sum(at, to)), at));
-        let Some((far, at)) = tried.max_by(|a, b| a.0.total_cmp(&b.0)) else { continue };
-        if far >= FAR_APART {
-            cuts.push(at * window);
-            open.extend([(from, at), (at, to)]);
-        }
-    }
-    cuts.sort_unstable();
-    split(steps, cuts)
 }
 
 /// Loops that overlap in time are of one phase.
@@ -269,7 +142,8 @@ fn at_once(spans: &[(u64, u64)]) -> usize {
 type WeightedShapes = Vec<(NonZeroU32, Vec<ElementId>, f64)>;
 
 impl Loop {
-    fn new(units: Vec<ThreadPart>, symbols: &[CallSymbol]) -> Option<Self> {
+    /// `calls`: those of the program, without its halts.
+    fn new((group, calls): (usize, usize), units: Vec<ThreadPart>, symbols: &[CallSymbol]) -> Option<Self> {
         let spans: Vec<(u64, u64)> = units.iter().map(ThreadPart::span).collect();
         let begin = spans.iter().map(|span| span.0).min()?;
         let end = spans.iter().map(|span| span.1).max()?;
@@ -277,7 +151,6 @@ impl Loop {
         ids.sort_unstable();
         ids.dedup();
         let instances = at_once(&spans);
-        let calls = units.iter().map(|unit| unit.steps.len()).sum();
         let mut symbols = Symbols::new(symbols);
         let (cut, score) = cut::choose(units.into_iter().map(|unit| unit.steps).collect(), &mut symbols);
         let mut parser = Parser::folding();
@@ -292,6 +165,7 @@ impl Loop {
         let begin = first.min().unwrap_or(begin);
         let covered = body.covered + rare.as_ref().map_or(0, |(_, body)| body.covered);
         Some(Self {
+            group,
             threads: ids.len(),
             instances,
             calls,
@@ -301,7 +175,7 @@ impl Loop {
             symbols,
             body,
             rare,
-            covered: covered as f64 / calls.max(1) as f64,
+            covered: (covered as f64 / calls.max(1) as f64).min(1.0),
             begin,
             end,
         })

@@ -1,10 +1,11 @@
 //! The model as a script: file sets, values, composites, processes.
 
-use crate::action::{ActionTarget, ActionValues};
+use crate::action::{ActionTarget, ActionValues, CallAction};
 use crate::chance::FileChanges;
 use crate::cut::{AnchorCall, CutBy};
 use crate::lines::LoopWriter;
 use crate::model::{LearnedModel, Loop, LoopBody};
+use crate::semaphores::LoopSemaphore;
 use crate::sets::{LearnedSet, LearnedSets, word};
 use crate::streams::{CallSymbol, NO_SLOT};
 use crate::values::{Drawn, sizes_of_files};
@@ -35,6 +36,9 @@ pub(crate) struct ScriptWriter<'a> {
     /// The alternatives around what is written.
     pub(crate) alternatives: usize,
     changes: FileChanges,
+    /// True if the script ends by itself.
+    ends: bool,
+    pub(crate) semaphores: Vec<LoopSemaphore>,
     /// Sets with symbolic links.
     pub(crate) with_links: BTreeSet<u16>,
     /// The slots of files that stay open.
@@ -42,7 +46,12 @@ pub(crate) struct ScriptWriter<'a> {
 }
 
 impl<'a> ScriptWriter<'a> {
-    pub(crate) fn new(sets: &'a LearnedSets, recorder_cost: Option<f64>) -> Self {
+    pub(crate) fn new(sets: &'a LearnedSets, model: &LearnedModel, recorder_cost: Option<f64>) -> Self {
+        let changes = FileChanges::of(&model.phases);
+        let wanders = |n: &u16| changes.made.contains_key(n) && changes.removed.contains_key(n);
+        // What comes and goes by chance is used up at some time.
+        let ends =
+            model.phases.len() > 1 || sets.sets.iter().any(grows_or_shrinks) || changes.by_chance.iter().any(wanders);
         Self {
             sets,
             between: recorder_cost.unwrap_or(0.0) + OWN_COST,
@@ -54,7 +63,9 @@ impl<'a> ScriptWriter<'a> {
             replaced: BTreeSet::new(),
             opened: BTreeSet::new(),
             alternatives: 0,
-            changes: FileChanges::default(),
+            changes,
+            ends,
+            semaphores: LoopSemaphore::all(model),
             with_links: BTreeSet::new(),
             lasting: BTreeMap::new(),
         }
@@ -89,14 +100,20 @@ impl<'a> ScriptWriter<'a> {
         }
     }
 
+    /// What the header says of loops that wait for each other. In a script that ends by itself a thread that is ready early
+    /// would leave others waiting for ever; its loops have their numbers of iterations instead.
+    pub(crate) fn about_waits(&mut self) -> Vec<String> {
+        let all = match self.ends {
+            true => std::mem::take(&mut self.semaphores),
+            false => return self.semaphores.iter().map(LoopSemaphore::about).collect(),
+        };
+        let without = |one: LoopSemaphore| format!("{} Not in this script, which ends by itself.", one.about());
+        all.into_iter().map(without).collect()
+    }
+
     /// The whole script but its header.
     pub(crate) fn write(mut self, model: &LearnedModel) -> String {
-        self.changes = FileChanges::of(&model.phases);
-        let wanders = |n: &u16| self.changes.made.contains_key(n) && self.changes.removed.contains_key(n);
-        // What comes and goes by chance is used up at some time.
-        let ends = model.phases.len() > 1
-            || self.sets.sets.iter().any(grows_or_shrinks)
-            || self.changes.by_chance.iter().any(wanders);
+        let ends = self.ends;
         let costliest = model.costliest();
         let mut number_of_loop = 0;
         let mut processes = String::new();
@@ -110,7 +127,7 @@ impl<'a> ScriptWriter<'a> {
                 let name = self.name("loop");
                 let clients = if is_first { "clients".to_owned() } else { format!("{name}_threads") };
                 let _ = writeln!(settings, "set ${clients}={}", one.instances);
-                let body = self.loop_body(one, &name);
+                let body = self.loop_body((number_of_loop, one), &name);
                 let measure = if ends { format!(",measure={name}_all") } else { String::new() };
                 let _ = writeln!(threads, "  thread name={name}_thread,instances=${clients}{measure} {{");
                 threads.push_str(&body);
@@ -229,32 +246,35 @@ impl<'a> ScriptWriter<'a> {
     }
 
     /// The flowops of a thread.
-    fn loop_body(&mut self, one: &Loop, name: &str) -> String {
+    fn loop_body(&mut self, (number, one): (usize, &Loop), name: &str) -> String {
         self.opened.clear();
-        self.composite(one, &one.body, name);
+        let at_end = self.semaphores.iter().filter_map(|wait| wait.at_end(number)).collect();
+        self.composite(one, &one.body, name, at_end);
         match &one.rare {
             None => format!("    flowop {name} name={name}\n"),
             Some((every, rare)) => {
                 let rare_name = format!("{name}_rare");
-                self.composite(one, rare, &rare_name);
+                self.composite(one, rare, &rare_name, Vec::new());
                 format!("    flowop {name} name={name},iters={every}\n    flowop {rare_name} name={rare_name}_use\n")
             }
         }
     }
 
-    /// Defines the iteration of a loop.
-    fn composite(&mut self, one: &Loop, body: &LoopBody, name: &str) {
+    /// Defines the iteration of a loop, with further lines at its end.
+    fn composite(&mut self, one: &Loop, body: &LoopBody, name: &str, at_end: Vec<String>) {
         // All calls are on open files of one set.
         let all = [Some(body), one.rare.as_ref().map(|(_, rare)| rare)];
         let leaves = all.into_iter().flatten().flat_map(|body| &body.tree.leaves);
-        let symbols: Vec<CallSymbol> = leaves.map(|leaf| one.symbols.get(*leaf)).collect();
+        let symbols = leaves.map(|leaf| one.symbols.get(*leaf)).filter(|symbol| symbol.action != CallAction::Await);
+        let symbols: Vec<CallSymbol> = symbols.collect();
         let rotates = symbols.iter().all(|symbol| {
             let row = symbol.action.row();
             let is_transfer = row.names == ActionTarget::Slot && row.values == ActionValues::Transfer;
             symbol.slot == NO_SLOT && is_transfer && symbol.set == symbols[0].set
         });
         let mut writer = LoopWriter { script: self, one, body, carried: (0.0, 0.0), rotates };
-        let lines = writer.lines(name);
+        let mut lines = writer.lines(name);
+        lines.extend(at_end);
         self.define(name, "", &lines);
     }
 
@@ -282,6 +302,9 @@ fn grows_or_shrinks(set: &LearnedSet) -> bool {
 pub(crate) fn about(one: &Loop, name: &str, sets: &LearnedSets) -> String {
     let percent = |share: f64| format!("{} %", at_most(share * 100.0, 1));
     let by = match one.by {
+        CutBy::Anchor(AnchorCall { symbol, .. }) if symbol.action == CallAction::Await => {
+            "repeats after it waited".to_owned()
+        }
         CutBy::Anchor(AnchorCall { symbol, of_runs }) => {
             let (flowop, set) = (symbol.action.row().flowop, &sets.sets[usize::from(symbol.set)].name);
             format!("repeats after {}`{flowop}` of {set}", if of_runs { "the last " } else { "" })

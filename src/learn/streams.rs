@@ -69,11 +69,45 @@ pub(crate) struct CallStep {
     pub(crate) bits: u8,
 }
 
+impl CallStep {
+    /// No call, but a halt of a thread that waits for others.
+    pub(crate) fn halt(start: u64, symbol: u16) -> Self {
+        Self { start, offset: u64::MAX, duration: 0, running: 0, asleep: 0, bytes: 0, symbol, bits: 0 }
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.start.saturating_add(u64::from(self.duration))
+    }
+}
+
+/// A part of a thread's calls.
+pub(crate) struct ThreadPart {
+    pub(crate) thread: u32,
+    pub(crate) steps: Vec<CallStep>,
+}
+
+impl ThreadPart {
+    /// When it begins and ends.
+    pub(crate) fn span(&self) -> (u64, u64) {
+        let begin = self.steps.first().map_or(0, |step| step.start);
+        (begin, self.steps.last().map_or(0, CallStep::end))
+    }
+}
+
+/// A sleep that another traced thread ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AwaitedSleep {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) ended_by: u32,
+}
+
 /// The calls of a thread.
 #[derive(Debug, Default)]
 pub(crate) struct CallStream {
     pub(crate) process: u32,
     pub(crate) steps: Vec<CallStep>,
+    pub(crate) sleeps: Vec<AwaitedSleep>,
 }
 
 /// An open file of a thread.
@@ -240,9 +274,12 @@ impl<'a> StreamBuilder<'a> {
 
     pub(crate) fn add(&mut self, event: &TraceEvent) {
         match event {
-            TraceEvent::Wait(wait) if wait.woken_by.is_some() => {
+            TraceEvent::Wait(wait) => {
+                let Some(ended_by) = wait.woken_by else { return };
                 let thread = self.threads.entry(wait.thread).or_default();
                 thread.awaited = thread.awaited.saturating_add(wait.duration);
+                let end = wait.start.saturating_add(wait.duration);
+                thread.stream.sleeps.push(AwaitedSleep { start: wait.start, end, ended_by });
             }
             TraceEvent::Call(call) => self.call(call),
             _ => {}

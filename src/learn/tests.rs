@@ -5,7 +5,8 @@
 use super::learn;
 use std::io::Cursor;
 use wml_trace::{
-    KindId, PathId, PathTable, TimeBetween, TraceEnd, TraceEvent, TraceHeader, TraceWriter, TracedCall, flags,
+    KindId, PathId, PathTable, TimeBetween, TraceEnd, TraceEvent, TraceHeader, TraceWriter, TracedCall, TracedWait,
+    flags,
 };
 
 pub(crate) const CREATE: u32 = (flags::O_CREAT | flags::O_EXCL) as u32;
@@ -52,6 +53,16 @@ impl MadeTrace {
         });
     }
 
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// A thread slept until another woke it.
+    pub(crate) fn sleeps(&mut self, thread: u32, start: u64, end: u64, woken_by: u32) {
+        let duration = end.saturating_sub(start);
+        self.events.push(TraceEvent::Wait(TracedWait { start, duration, thread, woken_by: Some(woken_by) }));
+    }
+
     /// The last call. What follows it begins where it ended first.
     pub(crate) fn last(&mut self) -> &mut TracedCall {
         match self.events.last_mut() {
@@ -70,7 +81,7 @@ impl MadeTrace {
         bytes
     }
 
-    fn script(&self) -> String {
+    pub(crate) fn script(&self) -> String {
         learn(Cursor::new(self.written()), "9").unwrap().text
     }
 
@@ -382,6 +393,9 @@ fn any_values_in_a_trace_are_taken() {
                 call.start = a >> (10 + a % 50);
                 call.second_path = call.path.filter(|_| c % 4 == 0);
             });
+            if a % 3 == 0 {
+                trace.sleeps((b % 4) as u32, trace.now() >> (c % 40), a >> (b % 60), (c % 5) as u32);
+            }
         }
         let _ = learn(Cursor::new(trace.written()), "9");
     }

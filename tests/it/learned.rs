@@ -28,10 +28,12 @@ struct RoundTrip {
     ends: bool,
     /// False for the long mode alone.
     is_quick: bool,
+    /// True if its threads post to each other.
+    has_posts: bool,
 }
 
 const fn trip(script: &'static str, sets: &'static [&'static str], files: usize) -> RoundTrip {
-    RoundTrip { script, sets, files, ends: false, is_quick: true }
+    RoundTrip { script, sets, files, ends: false, is_quick: true, has_posts: false }
 }
 
 impl RoundTrip {
@@ -39,16 +41,25 @@ impl RoundTrip {
         Self { ends: true, ..self }
     }
 
+    const fn posting(self) -> Self {
+        Self { has_posts: true, ..self }
+    }
+
     const fn long(self) -> Self {
         Self { is_quick: false, ..self }
     }
 }
+
+/// Few threads with little to compute: they often wait for each other.
+const OLTP: &[&str] = &["filesize=2m", "nshadows=8", "ndbwriters=2", "usermode=10000"];
 
 const ALL: &[RoundTrip] = &[
     trip("varmail", &["nthreads=2", "nfiles=200"], 200),
     trip("fileserver", &["nthreads=2", "nfiles=200"], 200),
     trip("webserver", &["nthreads=1"], 1000).long(),
     trip("webproxy", &["nthreads=1", "nfiles=500"], 500).long(),
+    trip("oltp", OLTP, usize::MAX).posting(),
+    trip("oltp_sync", OLTP, usize::MAX).posting(),
     trip("randomread", &["filesize=16m"], usize::MAX).long(),
     trip("copyfiles", &["nfiles=10000"], 10_000).ending().long(),
     trip("postmark", &["transactions=2000000"], 500),
@@ -173,6 +184,8 @@ fn faults_of(trip: &RoundTrip) -> Vec<String> {
     let mut see = |what: String, is_far: bool| {
         faults.extend(is_far.then(|| format!("{}: {what}", trip.script)));
     };
+    let has_posts = learned.stdout.contains("flowop sempost");
+    see(format!("sempost in the script: {has_posts}"), has_posts != trip.has_posts);
     let classes: BTreeSet<CallClass> = a.shares.keys().chain(b.shares.keys()).copied().collect();
     for class in classes {
         let share = |of: &TripFigures| of.shares.get(&class).copied().unwrap_or(0.0);
