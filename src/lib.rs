@@ -18,6 +18,7 @@ pub use wml_language::{diag, model, source, spec, syntax};
 pub use wml_learn as learn;
 pub use wml_os as os;
 pub use wml_os::output;
+pub use wml_replay as replay;
 pub use wml_sheet as sheet;
 pub use wml_statistics as analysis;
 pub use wml_text as util;

@@ -15,7 +15,7 @@ use super::experiment_args::{
 };
 use super::option_values::{LiveOutput, live_output};
 use super::program_help::program_help;
-use super::recording_args::{FidelityArgs, RecordArgs, TraceCommand};
+use super::recording_args::{FidelityArgs, RecordArgs, ReplayArgs, TraceCommand};
 use super::run_options::{ALL, OUTPUT, PLAN, RARE, RunSettings, WorkloadWords};
 use super::screen::stdout_width;
 use super::shell_text::set_option;
@@ -300,6 +300,12 @@ pub(super) enum CliCommand {
             one is outside, 11 if one is unclear."
     )]
     Fidelity(FidelityArgs),
+    /// Make the calls of a trace again, below a directory, and say what came out differently
+    #[command(
+        after_help = "The files that the trace begins with are made in DIR/wmlrun-replay, and stay there until the next \
+            replay. Exit status: 0 if every call and the names at the end are as recorded, else 1."
+    )]
+    Replay(ReplayArgs),
     /// Age a file system: make, change and remove files in DIR/aged until it is as full as requested, and report how
     /// fragmented it is
     #[command(after_help = "The same command continues an interrupted aging, and only reports if it is complete.")]
@@ -379,7 +385,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Run", &["run", "repl", "init", "check", "fmt", "plan", "list", "show"]),
     ("Answer", &["repeat", "ab", "sweep", "experiment", "compare"]),
     ("Results", &["report"]),
-    ("Programs", &["record", "trace", "learn", "fidelity"]),
+    ("Programs", &["record", "trace", "learn", "fidelity", "replay"]),
     ("File sets", &["age", "clean"]),
     ("Filebench", &["batch"]),
     ("wmlrun", &["doctor", "explain", "setup"]),

@@ -89,7 +89,8 @@ fn work(command: Option<&CliCommand>) -> Option<Work> {
         | CliCommand::Batch { .. }
         | CliCommand::Age(_)
         | CliCommand::Record(_)
-        | CliCommand::Fidelity(_) => Work::Runs,
+        | CliCommand::Fidelity(_)
+        | CliCommand::Replay(_) => Work::Runs,
         CliCommand::Repeat(args) if args.floor => Work::Experiment("repeat --floor"),
         CliCommand::Repeat(_) => Work::Experiment("repeat"),
         CliCommand::Ab(_) => Work::Experiment("ab"),

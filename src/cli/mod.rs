@@ -46,6 +46,7 @@ mod ranked;
 mod recording;
 mod recording_args;
 mod recording_overhead;
+mod replay;
 mod run_options;
 mod run_tables;
 mod scaled_names;
@@ -179,6 +180,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::Trace { what } => recording::trace(&what),
             CliCommand::Learn { trace, incomplete } => recording::learn(&trace, incomplete),
             CliCommand::Fidelity(args) => fidelity::fidelity(&args, &find(&args.script)?),
+            CliCommand::Replay(args) => replay::replay(&args),
             CliCommand::Age(args) => age::age(&args),
             CliCommand::List { what } => lists::list(what.as_deref()),
             CliCommand::Show { name } => info::show(&name),

@@ -389,11 +389,11 @@ fn report(path: &Path, in_parts: bool, end: &TraceEnd, recorded: &RecordingEnd, 
 }
 
 /// What goes wrong with a trace.
-fn named(path: &Path) -> impl Fn(TraceError) -> Failure {
+pub(super) fn named(path: &Path) -> impl Fn(TraceError) -> Failure {
     move |error| Failure::wrong(format!("{}: {}", path.display(), error.message), error.help)
 }
 
-fn opened(path: &Path) -> Result<BufReader<File>, Failure> {
+pub(super) fn opened(path: &Path) -> Result<BufReader<File>, Failure> {
     let file = handle::open_regular_file(path);
     Ok(BufReader::new(file.map_err(|error| named(path)(error.into()).help("give a file that exists"))?))
 }

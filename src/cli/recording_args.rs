@@ -2,6 +2,7 @@
 
 use super::completion;
 use crate::measure::time;
+use crate::replay::ReplaySpeed;
 use crate::util::size;
 use clap::{ArgGroup, Args, Subcommand, ValueHint};
 use std::ffi::OsString;
@@ -78,6 +79,46 @@ pub(super) struct FidelityArgs {
     /// The command that runs the program, with its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
+}
+
+/// Arguments of `wmlrun replay`.
+#[derive(Args)]
+pub(super) struct ReplayArgs {
+    /// The trace of `wmlrun record` or `wmlrun trace import`
+    #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    pub(super) trace: PathBuf,
+    /// The directory below which the files of the trace are made
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) dir: PathBuf,
+    /// Begin calls as soon as those that they wait for are done (`fast`), at their times in the trace (`timed`), or so many
+    /// times as fast (`x10`)
+    #[arg(long, value_name = "SPEED", default_value = "fast", value_parser = replay_speed)]
+    pub(super) speed: ReplaySpeed,
+    /// Let calls wait for those of other threads on the same names and files (`resource`), or for none (`thread`)
+    #[arg(long, value_name = "ORDER", default_value = "resource", value_parser = ["resource", "thread"])]
+    pub(super) order: String,
+    /// With `--speed timed` or `xN`: let threads sleep as they slept, and leave out the time that they computed
+    #[arg(long)]
+    pub(super) no_think: bool,
+    /// Take a trace that lacks calls or its end
+    #[arg(long)]
+    pub(super) incomplete: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// `fast`, `timed`, or a factor such as `x10`.
+fn replay_speed(text: &str) -> Result<ReplaySpeed, String> {
+    let factor = text.strip_prefix(['x', '×']).and_then(|factor| factor.parse().ok());
+    match text {
+        "fast" => Ok(ReplaySpeed::Fast),
+        "timed" => Ok(ReplaySpeed::Timed(1.0)),
+        _ => factor
+            .filter(|factor: &f64| factor.is_finite() && *factor > 0.0)
+            .map(ReplaySpeed::Timed)
+            .ok_or_else(|| "expected `fast`, `timed` or a factor such as `x10`".to_owned()),
+    }
 }
 
 /// What `wmlrun trace` does.

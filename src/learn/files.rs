@@ -79,20 +79,7 @@ impl Files {
         if facts.existed.is_some() {
             return facts.exists;
         }
-        let kind = call.kind.get();
-        let flags = call.flags.unwrap_or(0) as i32;
-        let makes = match kind.class {
-            CallClass::Open => {
-                let new = numbers::O_EXCL | numbers::O_TRUNC;
-                flags & numbers::O_CREAT != 0 && call.result >= 0 && (has_tree || flags & new != 0)
-            }
-            CallClass::Mkdir | CallClass::Symlink => call.result >= 0,
-            // The new name of a rename or link.
-            CallClass::Rename | CallClass::Link => call.second_path == Some(path) && call.path != Some(path),
-            _ => false,
-        };
-        let is_missing = call.result == -i64::from(numbers::ENOENT);
-        let existed = !makes && !is_missing;
+        let existed = call.existed_before(path, has_tree);
         facts.existed = Some(existed);
         facts.exists = existed;
         if existed {

@@ -9,6 +9,7 @@
 #![allow(clippy::disallowed_methods, reason = "files are opened here")]
 
 mod annotate;
+pub mod as_given;
 pub mod background;
 pub mod blocked;
 pub mod cache;

@@ -38,6 +38,7 @@ pub(crate) const OUTSIDE: &[&str] = &[
     "fidelity",
     "learn",
     "record",
+    "replay",
     "trace",
     "age",
     "clean",

@@ -21,6 +21,7 @@ mod columns;
 mod comparison;
 mod comparison_files;
 mod comparison_sheet;
+mod existence;
 mod format;
 mod kind;
 mod listing;
@@ -46,8 +47,10 @@ mod writer;
 /// What the numbers in a trace mean: those of Linux, whatever program reads it.
 pub mod flags {
     pub use libc::{
-        EEXIST, ENOENT, ENOTDIR, F_GETLK, F_OFD_GETLK, FALLOC_FL_PUNCH_HOLE, O_CREAT, O_DIRECT, O_DSYNC, O_EXCL,
-        O_PATH, O_TMPFILE, O_TRUNC, S_IFDIR, S_IFMT, SEEK_CUR, SEEK_END,
+        EBADF, EEXIST, ENOENT, ENOTDIR, F_GETLK, F_OFD_GETLK, FALLOC_FL_PUNCH_HOLE, O_ACCMODE, O_APPEND, O_CLOEXEC,
+        O_CREAT, O_DIRECT, O_DIRECTORY, O_DSYNC, O_EXCL, O_NOFOLLOW, O_PATH, O_RDWR, O_TMPFILE, O_TRUNC, O_WRONLY,
+        RENAME_EXCHANGE, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SEEK_CUR, SEEK_DATA, SEEK_END,
+        SEEK_HOLE, SEEK_SET,
     };
 }
 

@@ -61,6 +61,11 @@ impl<R: Read> TraceReader<R> {
         &self.paths
     }
 
+    /// All paths, of a trace that was read.
+    pub fn into_paths(self) -> PathTable {
+        self.paths
+    }
+
     /// The tree at the beginning, as far as it was read.
     pub fn tree(&self) -> &[TreeEntry] {
         &self.tree

@@ -125,6 +125,7 @@ mod recorder;
 mod recordings;
 mod reads;
 mod repl;
+mod replayed;
 mod resume;
 mod safety;
 mod series;

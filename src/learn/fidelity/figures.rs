@@ -4,7 +4,6 @@ use super::transaction::TransactionEnd;
 use crate::action::CallAction;
 use crate::files::Files;
 use crate::names::read_names;
-use crate::own_looks::holds_names_only;
 use crate::sets::LearnedSets;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Seek};
@@ -98,7 +97,6 @@ impl TracedRun {
         input.rewind()?;
         let mut reader = TraceReader::new(input)?;
         let mut ended_before: HashMap<u32, usize> = HashMap::new();
-        let mut lookups = LookupDirs::default();
         self.summary.header = reader.header().clone();
         let (mut first, mut last) = (u64::MAX, 0);
         let mut ended: HashMap<u32, u64> = HashMap::new();
@@ -109,7 +107,7 @@ impl TracedRun {
             // Of a thread with transactions, what is between its first and its last one counts.
             let own = ends.get(&call.thread).map(|ends| (ends[0], ends[ends.len() - 1]));
             let (from, to) = own.unwrap_or(window);
-            if run.threads.is_some() && lookups.takes(call) || !run.has(call) || call.end() <= from || call.end() > to {
+            if !run.has(call) || call.end() <= from || call.end() > to {
                 return;
             }
             (first, last) = (first.min(call.start), last.max(call.end()));
@@ -199,7 +197,7 @@ impl Look {
         let mut reader = TraceReader::new(&mut *input)?;
         let (files, sets) = match side {
             TracedSide::Program => {
-                let (files, sets, _) = read_names(&mut reader)?;
+                let (files, sets) = read_names(&mut reader)?;
                 (files, Some(sets))
             }
             // The tree is known when the first calls are.
@@ -335,46 +333,6 @@ impl Look {
             counts[usize::from(facts.is_dir)] += 1.0;
         }
         [figures.files, figures.directories] = counts;
-    }
-}
-
-/// Directories that the engine opens as places for names, once each, when it needs them first: no flowop is it.
-#[derive(Debug, Default)]
-struct LookupDirs {
-    /// Those of each thread, with how often it has them open to read them.
-    open: HashMap<(u32, PathId), u32>,
-    /// What each thread opened in its last call.
-    opened: HashMap<u32, PathId>,
-}
-
-impl LookupDirs {
-    /// True if a call opens a place, looks at the one just opened, or closes one.
-    fn takes(&mut self, call: &TracedCall) -> bool {
-        let opened = self.opened.remove(&call.thread);
-        let Some(path) = call.path else { return false };
-        let place = (call.thread, path);
-        match call.kind.get().class {
-            CallClass::Open if holds_names_only(call) => {
-                if call.result >= 0 {
-                    self.opened.insert(call.thread, path);
-                    self.open.entry(place).or_default();
-                }
-                true
-            }
-            CallClass::Open if call.result >= 0 => {
-                self.open.entry(place).and_modify(|readers| *readers += 1);
-                false
-            }
-            CallClass::Fstat => opened == Some(path),
-            CallClass::Close => match self.open.get_mut(&place) {
-                Some(readers @ 1..) => {
-                    *readers -= 1;
-                    false
-                }
-                found => found.is_some(),
-            },
-            _ => false,
-        }
     }
 }
 

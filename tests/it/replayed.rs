@@ -1,0 +1,263 @@
+//! Tests `wmlrun replay`: what a recorded program did is done again, with the same results and the same tree at the end; what
+//! is not as recorded is named; and nothing outside of the replay's own directory is touched.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use wml::trace::{CallClass, KindId, TraceEvent, TraceReader, TraceWriter, TracedCall};
+
+use crate::cmd::{Output, Wml, has, memory, skip};
+
+/// A recorded program.
+struct RecordedProgram {
+    place: TempDir,
+}
+
+impl RecordedProgram {
+    /// Records a command of the shell in a directory that `lay_out` fills.
+    fn new(lay_out: impl FnOnce(&Path), command: &str) -> Self {
+        let place = tempfile::Builder::new().prefix("wmlrun-").tempdir_in(memory()).unwrap();
+        let work = place.path().join("work");
+        fs::create_dir(&work).unwrap();
+        lay_out(&work);
+        let own = Self { place };
+        let (work, trace) = (own.work(), own.trace());
+        let script = format!("cd {} && {command}", work.display());
+        let args: [&std::ffi::OsStr; 8] = [
+            "record".as_ref(),
+            "--under".as_ref(),
+            work.as_ref(),
+            "-o".as_ref(),
+            trace.as_ref(),
+            "--".as_ref(),
+            "sh".as_ref(),
+            "-c".as_ref(),
+        ];
+        Wml::below(own.place.path()).args(args).args([script]).run().exits(0);
+        own
+    }
+
+    fn work(&self) -> PathBuf {
+        self.place.path().join("work")
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.place.path().join("t.wtrace")
+    }
+
+    fn dir(&self) -> PathBuf {
+        let dir = self.place.path().join("d");
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    fn replay(&self, trace: &Path, more: &[&str]) -> Output {
+        let dir = self.dir();
+        let args: [&std::ffi::OsStr; 4] = ["replay".as_ref(), trace.as_ref(), "--dir".as_ref(), dir.as_ref()];
+        Wml::below(self.place.path()).args(args).args(more).run()
+    }
+
+    /// Where the replay has made a path again.
+    fn made(&self, path: &Path) -> PathBuf {
+        self.dir().join("wmlrun-replay").join(path.strip_prefix("/").unwrap())
+    }
+
+    /// The trace with other calls.
+    fn changed(&self, mut change: impl FnMut(&TracedCall, &[u8]) -> Vec<TracedCall>) -> PathBuf {
+        let path = self.place.path().join("changed.wtrace");
+        let mut reader = TraceReader::new(BufReader::new(File::open(self.trace()).unwrap())).unwrap();
+        let output = Box::new(File::create(&path).unwrap());
+        let mut writer = TraceWriter::new(output, reader.header().clone()).unwrap();
+        let mut is_tree_written = false;
+        while let Some(events) = reader.block().unwrap() {
+            if !std::mem::replace(&mut is_tree_written, true) {
+                writer.tree(reader.tree(), reader.paths()).unwrap();
+            }
+            for event in events {
+                let TraceEvent::Call(call) = &event else {
+                    writer.event(&event, reader.paths()).unwrap();
+                    continue;
+                };
+                let path = call.path.map(|path| reader.paths().path(path)).unwrap_or_default();
+                for call in change(call, &path) {
+                    writer.event(&TraceEvent::Call(call), reader.paths()).unwrap();
+                }
+            }
+        }
+        writer.finish(reader.end().cloned().unwrap()).unwrap();
+        path
+    }
+}
+
+/// What is below a directory: the type, and of a file its size and how many names it has.
+fn tree(dir: &Path) -> BTreeMap<PathBuf, (String, u64, u64)> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![dir.to_owned()];
+    while let Some(at) = open.pop() {
+        for entry in fs::read_dir(&at).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = path.symlink_metadata().unwrap();
+            let is_dir = meta.is_dir();
+            // How long the text of a new link is, no call of tar tells.
+            let facts = if meta.is_file() { (meta.len(), meta.nlink()) } else { (0, 0) };
+            found.insert(
+                path.strip_prefix(dir).unwrap().to_owned(),
+                (format!("{:?}", meta.file_type()), facts.0, facts.1),
+            );
+            if is_dir {
+                open.push(path);
+            }
+        }
+    }
+    found
+}
+
+fn lay_out_tree(dir: &Path) {
+    for d in 0..40 {
+        let below = dir.join(format!("src/d{}/e{d}", d % 7));
+        fs::create_dir_all(&below).unwrap();
+        for f in 0..8 {
+            fs::write(below.join(format!("f{f}")), vec![1; d * 397 + f * 1000]).unwrap();
+        }
+    }
+    symlink("d1", dir.join("src/link")).unwrap();
+    fs::hard_link(dir.join("src/d1/e1/f1"), dir.join("src/second")).unwrap();
+}
+
+fn tar() -> RecordedProgram {
+    RecordedProgram::new(lay_out_tree, "tar cf a.tar src && mkdir out && tar xf a.tar -C out && mv out moved")
+}
+
+#[test]
+fn tar_does_the_same_again_and_leaves_the_same_tree() {
+    let tar = tar();
+    // The second replay removes what the first one left.
+    for more in [&["--json"][..], &["--speed", "x100", "--json"]] {
+        let output = tar.replay(&tar.trace(), more).exits(0);
+        let value: Value = serde_json::from_str(&output.stdout).unwrap();
+        assert_eq!((value["equal"].as_bool(), value["differ"].as_u64()), (Some(true), Some(0)), "{}", output.stdout);
+        assert_eq!(value["replayed"], value["calls"], "{}", output.stdout);
+        assert_eq!(tree(&tar.work()), tree(&tar.made(&tar.work())));
+    }
+}
+
+#[test]
+fn without_the_order_of_threads_the_second_tar_is_too_early() {
+    let tar = tar();
+    let output = tar.replay(&tar.trace(), &["--order", "thread"]).exits(1);
+    assert!(output.stderr.contains("calls ended otherwise than recorded, first "), "{}", output.shown());
+    assert!(output.stderr.contains("instead of"), "{}", output.shown());
+    // What it left can be removed.
+    tar.replay(&tar.trace(), &[]).exits(0);
+}
+
+#[test]
+fn a_database_does_the_same_again() {
+    if !has("python3") {
+        return skip("no python3");
+    }
+    let program = "import sqlite3\n\
+        for mode in ('delete', 'wal'):\n\
+        \x20c = sqlite3.connect(mode + '.db')\n\
+        \x20c.execute('pragma journal_mode=' + mode)\n\
+        \x20c.execute('create table t(a integer primary key, b text)')\n\
+        \x20for i in range(40):\n\
+        \x20\x20c.execute('insert into t(b) values (?)', ('x' * (i * 13),))\n\
+        \x20\x20c.commit()\n\
+        \x20c.close()\n";
+    let lay_out = |dir: &Path| fs::write(dir.join("p.py"), program).unwrap();
+    let sqlite = RecordedProgram::new(lay_out, "exec python3 p.py");
+    sqlite.replay(&sqlite.trace(), &[]).exits(0);
+    assert_eq!(tree(&sqlite.work()), tree(&sqlite.made(&sqlite.work())));
+}
+
+/// Replays a trace that lies. It ends with 1, and names this.
+fn names(program: &RecordedProgram, trace: &Path, what: &str) {
+    let output = program.replay(trace, &[]).exits(1);
+    assert!(output.stderr.contains(what), "{what}: {}", output.shown());
+}
+
+#[test]
+fn what_the_trace_does_not_explain_is_named_by_call_and_path() {
+    let tar = tar();
+    // A file that was there is said to be missing at first.
+    let mut is_first = true;
+    let lies = tar.changed(|call, path| {
+        let is_it = call.kind.get().class == CallClass::Open && path.ends_with(b"/src/d3/e3/f5");
+        let missing = TracedCall { kind: KindId::named("stat").unwrap(), result: -2, ..call.clone() };
+        if is_it && std::mem::take(&mut is_first) { vec![missing, call.clone()] } else { vec![call.clone()] }
+    });
+    names(&tar, &lies, "/src/d3/e3/f5: 0 instead of ENOENT");
+    // A rename is lost.
+    let lies = tar.changed(|call, _| match call.kind.get().class {
+        CallClass::Rename => {
+            let look = TracedCall { kind: KindId::named("stat").unwrap(), path: call.second_path, ..call.clone() };
+            vec![TracedCall { second_path: None, ..look }]
+        }
+        _ => vec![call.clone()],
+    });
+    let output = tar.replay(&lies, &[]).exits(1);
+    let is_named = output.stderr.contains("found a name that nothing had made, first stat of");
+    assert!(is_named && output.stderr.contains("/work/moved"), "{}", output.shown());
+    // A file is not opened: the replay opens it, and says so.
+    let lies = tar.changed(|call, path| {
+        let is_it = call.kind.get().class == CallClass::Open && path.ends_with(b"/src/d2/e2/f7");
+        if is_it { vec![] } else { vec![call.clone()] }
+    });
+    let output = tar.replay(&lies, &[]);
+    let note = "/src/d2/e2/f7: no call of the trace opened the file";
+    assert!(crate::cmd::squeezed(&output.stdout).contains(note), "{}", output.shown());
+}
+
+#[test]
+fn a_full_disk_is_named() {
+    let tar = tar();
+    let large = tar.changed(|call, path| {
+        let is_it = call.kind.get().class == CallClass::Write && path.ends_with(b"/a.tar");
+        // More than any disk.
+        let size = 1 << 62;
+        let kind = KindId::named("fallocate").unwrap();
+        let more = TracedCall { kind, result: 0, offset: Some(0), wanted: Some(size), flags: Some(1), ..call.clone() };
+        if is_it && call.offset == Some(0) { vec![call.clone(), more] } else { vec![call.clone()] }
+    });
+    let output = tar.replay(&large, &[]).exits(1);
+    let is_named = output.stderr.contains("first fallocate of ") && output.stderr.contains("/a.tar: E");
+    assert!(is_named, "{}", output.shown());
+}
+
+#[test]
+fn nothing_of_others_is_touched() {
+    let tar = tar();
+    let dir = tar.dir();
+    fs::create_dir(dir.join("foreign")).unwrap();
+    fs::write(dir.join("foreign/file"), "mine").unwrap();
+    tar.replay(&tar.trace(), &[]).exits(0);
+    let root = dir.join("wmlrun-replay");
+    // Something of another program is in the replay's directory: a link to its own.
+    symlink(dir.join("foreign"), root.join("mine")).unwrap();
+    let before = tree(&dir);
+    let refused = tar.replay(&tar.trace(), &[]).exits(3);
+    assert!(refused.stderr.contains("mine") && tree(&dir) == before, "{}", refused.shown());
+    fs::remove_file(root.join("mine")).unwrap();
+    // One of its directories is replaced by a link: the link goes, and not what it leads to.
+    let src = tar.made(&tar.work()).join("src");
+    fs::rename(&src, dir.join("elsewhere")).unwrap();
+    symlink(dir.join("foreign"), &src).unwrap();
+    tar.replay(&tar.trace(), &[]).exits(0);
+    assert_eq!(fs::read_to_string(dir.join("foreign/file")).unwrap(), "mine");
+    // The list was changed.
+    let list = dir.join("wmlrun-replay.names");
+    fs::write(&list, [fs::read(&list).unwrap(), b"other\0".to_vec()].concat()).unwrap();
+    tar.replay(&tar.trace(), &[]).exits(3);
+    // The directory is a link to another one.
+    fs::remove_file(&list).unwrap();
+    fs::remove_dir_all(&root).unwrap();
+    symlink(dir.join("foreign"), &root).unwrap();
+    tar.replay(&tar.trace(), &[]).exits(3);
+    assert_eq!(tree(&dir.join("foreign")).len(), 1);
+}
