@@ -12,7 +12,7 @@ use crate::import::{Metric, MetricLimit, TRANSACTIONS};
 use crate::measure::{GivenBy, RunOption, Settings, WarmupLength};
 use crate::model::{ModelValue, expr};
 use crate::os::limits;
-use crate::plan::{self, FlowopInfo, Plan};
+use crate::plan::{self, FlowopInfo, Pace, Plan};
 use crate::session::library::FoundScript;
 use crate::session::{Session, SilentFront};
 use std::collections::{BTreeSet, HashSet};
@@ -151,6 +151,16 @@ impl PlannedArm {
         self.plan.as_ref().ok()?.lacks(metric)
     }
 
+    /// True if its script can't be run with these options.
+    pub(super) fn has_no_plan(&self) -> bool {
+        self.plan.is_err()
+    }
+
+    /// The requests per second that its open loops ask for; 0 without one.
+    pub(super) fn requested(&self) -> f64 {
+        self.plan.as_ref().map_or(0.0, |plan| plan.requested)
+    }
+
     /// The lengths of its runs with their warm-ups; `None` for a run without a limit.
     pub(super) fn lengths(&self) -> &[Option<Duration>] {
         self.plan.as_ref().map_or(&[], |plan| &plan.lengths)
@@ -206,6 +216,7 @@ struct ArmPlan {
     /// The names of the flowops that have a response time.
     with_response: BTreeSet<String>,
     has_transactions: bool,
+    requested: f64,
     /// Whether this machine can make its runs.
     machine: Result<(), Failure>,
     /// Whether its directories exist, or can be created, on file systems that are allowed.
@@ -244,6 +255,7 @@ impl ArmPlan {
             flowops: plan.flowops.iter().flat_map(names).collect(),
             with_response: plan.flowops.iter().filter(|f| f.has_response() && has_rate(f)).flat_map(names).collect(),
             has_transactions: plan.flowops.iter().any(|flowop| flowop.transaction),
+            requested: plan.threads().filter_map(|(_, thread)| thread.pace).map(Pace::requested).sum(),
             machine: limits::keep_descriptors(|| session.check_machine(&plan)),
             directories: if has_places { session.check_places(&plan) } else { Ok(()) },
         };

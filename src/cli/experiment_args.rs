@@ -287,9 +287,21 @@ pub(super) struct SweepArgs {
     pub(super) script: Option<String>,
     /// Variable to vary and its values, such as `nthreads=1,2,4,8`; required unless `--resume` is given. For an open loop
     /// also percentages of the value at the peak, which is measured first: `rate=50%,100%`, or `rate=10%..120%` in steps
-    /// of 10 %
-    #[arg(long, value_name = "NAME=VALUES", required_unless_present = "resume", value_parser = factor)]
+    /// of 10 %. `1..32` is each whole number, `1..1024 log` each power of two of the first
+    #[arg(long, value_name = "NAME=VALUES", required_unless_present_any = ["resume", "find"], value_parser = factor)]
     pub(super) vary: Option<(String, Vec<String>)>,
+    /// Search for the greatest value of this variable at which the limit of `--while` holds, from its value in the script
+    /// on. A run lasts until its percentile has enough operations
+    #[arg(long, value_name = "NAME", requires = "holds", conflicts_with_all = ["vary", "repeats", "in_order"],
+        value_parser = variable)]
+    pub(super) find: Option<String>,
+    /// Limit of `--find`, such as `'view.response.p99 < 20ms'`
+    #[arg(long = "while", value_name = "LIMIT", requires = "find", add = completion::metrics())]
+    pub(super) holds: Option<MetricLimit>,
+    /// Further metrics at each value, separated by commas, such as `response.p50,response.p99`; `wmlrun list metrics` lists
+    /// them
+    #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',', add = completion::metrics())]
+    pub(super) metrics: Vec<Metric>,
     /// Number of runs for each value; with `--resume`, also of a complete sweep [default: 3; with `--resume`: as before]
     #[arg(add = WithResume, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(super) repeats: Option<u64>,
@@ -369,10 +381,11 @@ fn factor(text: &str) -> Result<(String, Vec<String>), String> {
     let help = "expected `NAME=VALUE,VALUE…`";
     let (name, values) = text.split_once('=').ok_or(help)?;
     let name = name.strip_prefix('$').unwrap_or(name).trim();
-    let values: Vec<String> = match percentages(values) {
-        Some(values) => values,
-        None => values.split(',').map(|value| value.trim().to_owned()).collect(),
-    };
+    let values: Vec<String> =
+        match percentages(values).map_or_else(|| whole_numbers(values), |values| Ok(Some(values)))? {
+            Some(values) => values,
+            None => values.split(',').map(|value| value.trim().to_owned()).collect(),
+        };
     if name.is_empty() || values.iter().any(String::is_empty) {
         return Err(help.to_owned());
     }
@@ -380,11 +393,46 @@ fn factor(text: &str) -> Result<(String, Vec<String>), String> {
         && let Some((first, last)) = range.split_once("..")
         && [first, last].iter().all(|end| end.starts_with(|c: char| c.is_ascii_digit()))
     {
-        return Err(format!("`{range}` is not a list: write the values, as in `1,2,4`; only percentages have ranges"));
+        return Err(format!("`{range}` is no range of whole numbers, such as `1..32`, or `1..1024 log`"));
     }
     let twice = values.iter().enumerate().find(|(n, value)| values[..*n].contains(value));
     twice.map_or(Ok(()), |(_, value)| Err(format!("duplicate value `{value}`")))?;
     Ok((name.to_owned(), values))
+}
+
+/// The most values of a range.
+const MOST_VALUES: u64 = 1000;
+
+/// Expands `FIRST..LAST`, and `FIRST..LAST log` by doubling. Returns `None` for another form.
+fn whole_numbers(text: &str) -> Result<Option<Vec<String>>, String> {
+    let (range, is_doubled) =
+        text.trim().strip_suffix("log").map_or((text, false), |range| (range.trim_end_matches(' '), true));
+    let ends = range.split_once("..").map(|(first, last)| (first.trim().parse::<u64>(), last.trim().parse::<u64>()));
+    let Some((Ok(first), Ok(last))) = ends else { return Ok(None) };
+    if first > last || is_doubled && first == 0 {
+        return Err(format!("the range `{}` has no value", text.trim()));
+    }
+    let values: Vec<u64> = match is_doubled {
+        true => std::iter::successors(Some(first), |n| n.checked_mul(2)).take_while(|n| *n <= last).collect(),
+        false if last - first >= MOST_VALUES => {
+            return Err(format!(
+                "`{}` has more than {MOST_VALUES} values: double them with `{first}..{last} log`",
+                text.trim()
+            ));
+        }
+        false => (first..=last).collect(),
+    };
+    Ok(Some(values.iter().map(u64::to_string).collect()))
+}
+
+/// Reads the name of a variable, also with a `$`.
+fn variable(text: &str) -> Result<String, String> {
+    let name = text.strip_prefix('$').unwrap_or(text);
+    if name.is_empty() || name.contains('=') {
+        Err("expected the name of a variable".to_owned())
+    } else {
+        Ok(name.to_owned())
+    }
 }
 
 /// Expands `FIRST%..LAST%` in steps of 10 %. Returns `None` for another form, or without a value.

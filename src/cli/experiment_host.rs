@@ -333,7 +333,8 @@ impl ExperimentHost for CliHost {
     }
 
     fn dirs(&self, arm: usize) -> Vec<PathBuf> {
-        self.dirs.get(arm).cloned().unwrap_or_default()
+        // A load that a search has added is in the directories of the first one.
+        self.dirs.get(arm).or(self.dirs.first()).cloned().unwrap_or_default()
     }
 
     fn all_dirs(&self) -> &BTreeSet<PathBuf> {

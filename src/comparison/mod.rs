@@ -74,7 +74,7 @@ pub use sfs::SfsSheet;
 pub use steps::TestedStep;
 pub use study_document::StudyDocument;
 pub use suite::{SuiteComparison, SuiteTest};
-pub use sweep::{Sweep, SweepPoint, sweep};
+pub use sweep::{LoadLimit, Sweep, SweepPoint, sweep};
 pub use tested::{RunOrder, Runs};
 pub use variation::{CellSpread, Variation, VariationRow};
 pub use wins::{WinsDocument, WinsMethod, condition_notes, several_runs_note};

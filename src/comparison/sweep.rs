@@ -2,11 +2,15 @@
 //! knee and overall response time.
 
 use super::{Validity, cautions, notes};
-use crate::analysis::{Estimate, LoadPoint, OverallResponse, ResponseMethod, independent_mean, knee, overall_response};
+use crate::analysis::{
+    Capacity, Estimate, LoadPoint, OverallResponse, ResponseMethod, independent_mean, knee, overall_response,
+};
 use crate::import::{Metric, Observation, REQUEST_RESPONSE, REQUESTS};
-use crate::result::MIN_BEYOND;
+use crate::result::{LimitVerdict, MIN_BEYOND};
+use crate::util::count::measured;
 use crate::util::size;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The confidence level of intervals.
 const LEVEL: f64 = 0.95;
@@ -28,6 +32,12 @@ pub struct Sweep {
     pub method: ResponseMethod,
     /// The peak rate and the overall response time; null if no run has a result.
     pub overall: Option<OverallResponse>,
+    /// The further metrics whose estimates the points have; absent without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<String>,
+    /// The greatest load at which a limit is kept, if it was searched for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<LoadLimit>,
     /// The number of requested runs of all points. The budget may have ended before it was reached. Absent in a curve of a
     /// factorial experiment, which has the number itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,6 +50,68 @@ pub struct Sweep {
     pub is_part: bool,
     #[serde(flatten)]
     pub validity: Validity,
+}
+
+/// What a search for the greatest load at which a limit is kept has found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LoadLimit {
+    /// The limit, such as `view.response.p99 < 20ms`.
+    pub limit: String,
+    pub metric: String,
+    /// The limit as a number: times are in nanoseconds.
+    pub threshold: f64,
+    #[serde(flatten)]
+    pub found: Capacity,
+}
+
+impl LoadLimit {
+    /// The exit status of a command with this answer.
+    pub fn code(&self) -> u8 {
+        let verdict = match self.found {
+            Capacity::Found(_) | Capacity::AlwaysMet { .. } => LimitVerdict::Met,
+            Capacity::NeverMet { .. } => LimitVerdict::NotMet,
+            Capacity::NotMonotone { .. } | Capacity::Unstable { .. } | Capacity::Unfinished { .. } => {
+                LimitVerdict::Unclear
+            }
+        };
+        verdict.code()
+    }
+
+    /// The answer in a part of a sentence.
+    pub fn text(&self, factor: &str) -> String {
+        let limit = &self.limit;
+        let at = |load: f64| format!("{factor}={}", shown(load));
+        match self.found {
+            Capacity::Found(found) => {
+                let (low, high) = (shown(found.low), shown(found.high));
+                format!("{limit} holds up to {} [{low}, {high}]", at(found.value))
+            }
+            Capacity::AlwaysMet { load } => format!("{limit} holds at all loads that were tried, up to {}", at(load)),
+            Capacity::NeverMet { load } => format!("{limit} never holds: not even at {}", at(load)),
+            Capacity::NotMonotone { low, high } => format!(
+                "no greatest load: at {} the runs kept {limit} better than at {}, so that the load alone does not decide",
+                at(high),
+                at(low)
+            ),
+            Capacity::Unstable { low, high } => format!(
+                "unstable: between {} and {} {limit} holds in some runs and not in others",
+                at(low),
+                shown(high)
+            ),
+            Capacity::Unfinished { low, high } => {
+                let holds = low.map(|load| format!("holds at {}", at(load)));
+                let fails = high.map(|load| format!("does not at {}", at(load)));
+                let known: Vec<String> = holds.into_iter().chain(fails).collect();
+                let known = if known.is_empty() { "is not known at any load".to_owned() } else { known.join(", ") };
+                format!("not complete: {limit} {known}")
+            }
+        }
+    }
+}
+
+/// A load with as many digits as its interval may have.
+fn shown(load: f64) -> String {
+    if load >= 1000.0 || load.fract() == 0.0 { format!("{load:.0}") } else { measured(load) }
 }
 
 /// The results at one level. Figures are means of its runs; intervals are 95 % intervals, infinite for a single run.
@@ -76,6 +148,9 @@ pub struct SweepPoint {
     pub percentiles: [Option<Estimate>; 2],
     /// The busy fraction of all processors, 0 to 1.
     pub cpu_busy: Option<f64>,
+    /// The estimates of the further metrics, by name. Runs with too few operations beyond a percentile do not count.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, Estimate>,
 }
 
 impl SweepPoint {
@@ -97,6 +172,8 @@ pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observatio
         knee: knee(&curve).ok().and_then(|n| order.get(n).copied()),
         method,
         overall: overall_response(&curve, method),
+        metrics: Vec::new(),
+        capacity: None,
         planned_runs: None,
         is_part: false,
         notes: notes::on_warnings(&by_level).chain(notes::on_outliers(&by_level, &Metric::ops())).collect(),
@@ -131,7 +208,27 @@ pub(super) fn curve(points: &[SweepPoint]) -> Vec<LoadPoint> {
     load_order(points).into_iter().filter_map(|n| points.get(n)).map(load).collect()
 }
 
+/// True if a run has enough operations beyond a percentile, or the metric is none.
+fn is_told(metric: &Metric, run: &Observation) -> bool {
+    metric.operations_beyond(run).is_none_or(|ops| ops >= MIN_BEYOND as f64)
+}
+
 impl Sweep {
+    /// The same with further metrics of the points, of which these are the runs.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: &[Metric], runs: &[Vec<Observation>]) -> Self {
+        for metric in metrics.iter().filter(|metric| **metric != Metric::ops()) {
+            for (point, runs) in self.points.iter_mut().zip(runs) {
+                let counted = runs.iter().filter(|run| run.failure.is_none() && is_told(metric, run));
+                let values: Vec<f64> = counted.filter_map(|run| metric.of(run)).collect();
+                let estimate = independent_mean(&values, LEVEL).map(Estimate::from_zero);
+                point.figures.extend(estimate.map(|estimate| (metric.to_string(), estimate)));
+            }
+            self.metrics.push(metric.to_string());
+        }
+        self
+    }
+
     /// Returns the number of runs that were made, and that of those requested, if some were not made.
     pub fn missing_runs(&self) -> Option<(u64, u64)> {
         let made = self.points.iter().map(|point| point.runs + point.failed).sum();
@@ -209,6 +306,7 @@ fn point(level: &str, runs: &[Observation]) -> SweepPoint {
         response: request_response.or_else(|| estimate(&format!("{times}.mean"))),
         percentiles: ["p50", "p99"].map(percentile),
         cpu_busy: estimate("cpu_busy").map(|share| share.value),
+        figures: BTreeMap::new(),
     }
 }
 
@@ -216,7 +314,6 @@ fn point(level: &str, runs: &[Observation]) -> SweepPoint {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::float_cmp)]
     use super::*;
-    use std::collections::BTreeMap;
 
     fn run(ops: f64, latency: f64) -> Observation {
         let figures = [("ops", ops), ("latency.mean", latency)].map(|(name, value)| (name.to_owned(), value));

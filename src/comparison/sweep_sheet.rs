@@ -6,6 +6,7 @@ use super::phrases::ended;
 use super::sweep::curve;
 use super::{Caution, Sweep, SweepPoint, cautions, limit_table, limits};
 use crate::analysis::{self, Estimate};
+use crate::result::LimitVerdict;
 use crate::sheet::{
     Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability,
 };
@@ -33,9 +34,11 @@ fn table(sweep: &Sweep) -> SheetTable {
         numbers("±").only(Media::LINES),
         numbers("95 % interval").only(Media::PAGE),
         numbers("mean response"),
-        numbers("CPU"),
-        SheetColumn::words(""),
     ]);
+    for metric in &sweep.metrics {
+        columns.extend([numbers(metric), numbers("95 % interval").only(Media::PAGE)]);
+    }
+    columns.extend([numbers("CPU"), SheetColumn::words("")]);
     let mut table = SheetTable::of("Points of the curve", columns);
     for (n, point) in sweep.points.iter().enumerate() {
         let mut cells = vec![point.level.clone(), grouped(point.runs), grouped(point.failed)];
@@ -48,6 +51,13 @@ fn table(sweep: &Sweep) -> SheetTable {
             point.throughput().map_or_else(dash, |rate| half_width(rate.relative())),
             point.throughput().map_or_else(dash, |rate| interval_text("ops", rate)),
             point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
+        ]);
+        for metric in &sweep.metrics {
+            let found = point.figures.get(metric);
+            cells.push(found.map_or_else(dash, |found| figure(metric, found.value)));
+            cells.push(found.map_or_else(dash, |found| interval_text(metric, *found)));
+        }
+        cells.extend([
             point.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
             annotation(sweep, n, point),
         ]);
@@ -128,8 +138,16 @@ fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
     annotations.join(", ")
 }
 
-/// Peak, knee and overall response time, after what is missing.
+/// The answer of a search, or else of the curve.
 fn result(sweep: &Sweep) -> String {
+    match &sweep.capacity {
+        Some(found) => found.text(&sweep.factor) + &ended(&sweep.validity.ended_by),
+        None => of_curve(sweep),
+    }
+}
+
+/// Peak, knee and overall response time, after what is missing.
+fn of_curve(sweep: &Sweep) -> String {
     // The budget ended before all of the runs were made.
     let missing = sweep.missing_runs().map_or_else(String::new, |(made, planned)| {
         format!("not complete: {} of {}{}; ", grouped(made), count(planned, "run"), ended(&sweep.validity.ended_by))
@@ -180,7 +198,14 @@ fn answer(sweep: &Sweep) -> Answer {
         conditions: sweep.validity.conditions.clone(),
         ..Answer::default()
     };
-    answer.usability = Some(if sweep.overall.is_some() { Usability::Usable } else { Usability::Unusable });
+    let is_usable = match &sweep.capacity {
+        Some(found) => {
+            answer.details.push(format!("Of the loads that were tried: {}.", of_curve(sweep)));
+            found.code() != LimitVerdict::Unclear.code()
+        }
+        None => sweep.overall.is_some(),
+    };
+    answer.usability = Some(if is_usable { Usability::Usable } else { Usability::Unusable });
     answer
 }
 
@@ -251,11 +276,18 @@ impl ResultDocument for Sweep {
             let (levels, label) = (vec![point.level.clone()], format!("{}={}", self.factor, point.level));
             Some(Series { levels, label, ..series("ops", Some(rate), &[rate.value]) })
         };
+        let further = self.points.iter().flat_map(|point| {
+            point.figures.iter().map(|(metric, found)| {
+                let (levels, label) = (vec![point.level.clone()], format!("{}={}", self.factor, point.level));
+                Series { levels, label, ..series(metric, Some(*found), &[found.value]) }
+            })
+        });
         Figures {
             name: self.name.clone(),
             factors: vec![self.factor.clone()],
-            series: self.points.iter().filter_map(of).collect(),
+            series: self.points.iter().filter_map(of).chain(further).collect(),
             points: points(self),
+            has_metrics: !self.metrics.is_empty(),
             ..Figures::default()
         }
     }
@@ -291,9 +323,17 @@ fn points(sweep: &Sweep) -> Vec<Vec<String>> {
             point.achieved,
         ];
         let counts = [point.runs, point.failed].map(|n| n.to_string());
-        place.into_iter().chain(counts).chain(figures.map(known)).collect()
+        let further = sweep.metrics.iter().flat_map(|metric| {
+            let found = point.figures.get(metric);
+            [found.map(|of| of.value), found.map(|of| of.low), found.map(|of| of.high)]
+        });
+        place.into_iter().chain(counts).chain(figures.into_iter().chain(further).map(known)).collect()
     };
-    std::iter::once(HEADINGS.map(str::to_owned).to_vec()).chain(sweep.points.iter().map(line)).collect()
+    let further =
+        sweep.metrics.iter().flat_map(|metric| ["", "_low", "_high"].map(|end| cell(&format!("{metric}{end}"))));
+    std::iter::once(HEADINGS.map(str::to_owned).into_iter().chain(further).collect())
+        .chain(sweep.points.iter().map(line))
+        .collect()
 }
 
 #[cfg(test)]

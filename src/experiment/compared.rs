@@ -41,12 +41,20 @@ impl Experiment {
     /// Computes the load curve of a sweep from the runs of each arm, by the method of the sweep unless another one is
     /// given. Returns `None` for other kinds.
     pub(crate) fn sweep(&self, runs: &[Vec<Observation>], method: Option<ResponseMethod>) -> Option<Sweep> {
-        let RuleWanted::Sweep { factor, levels, repeats, method: wanted, .. } = &self.rule else {
+        let RuleWanted::Sweep { factor, levels, repeats, method: wanted, search, .. } = &self.rule else {
             return None;
         };
         let method = method.or(*wanted).unwrap_or(ResponseMethod::Sfs3);
-        let planned_runs = Some(repeats * levels.len() as u64);
-        Some(Sweep { planned_runs, ..sweep(&self.name, factor, levels, runs, method) })
+        let planned_runs = search.is_none().then_some(repeats * levels.len() as u64);
+        // A search tries its loads in an order of its own.
+        let mut points: Vec<(&String, &Vec<Observation>)> = levels.iter().zip(runs).collect();
+        if search.is_some() {
+            points.sort_by(|a, b| load_of(a.0).total_cmp(&load_of(b.0)));
+        }
+        let (levels, runs): (Vec<String>, Vec<Vec<Observation>>) =
+            points.into_iter().map(|(level, runs)| (level.clone(), runs.clone())).unzip();
+        let found = sweep(&self.name, factor, &levels, &runs, method).with_metrics(&self.metrics(), &runs);
+        Some(Sweep { planned_runs, ..found })
     }
 
     /// Computes the result of a factorial experiment from the runs of each arm. `has_all_runs` says that none is missing
@@ -87,6 +95,11 @@ impl Experiment {
         };
         Some(Factorial { full_names: full, ..design.result(state, &cells) })
     }
+}
+
+/// A load that a search has tried.
+fn load_of(level: &str) -> f64 {
+    level.parse().unwrap_or(f64::INFINITY)
 }
 
 /// Compares A and B by their runs in the order of time, of which each two successive ones are of one block. Returns an

@@ -2,6 +2,7 @@
 //!
 //! A run costs the same however many cells there are: what the decision depends on is kept, not computed from all runs.
 
+use super::capacity::{LoadSearch, LoadStep};
 use super::cell_times::CellTimes;
 use super::order::StudyOrder;
 use super::stop::{
@@ -9,7 +10,7 @@ use super::stop::{
 };
 use super::wanted::{Blocks, Experiment};
 use crate::analysis::{Direction, InterimLook, RepeatState};
-use crate::import::Metric;
+use crate::import::{Metric, Observation};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeSet;
@@ -35,6 +36,8 @@ pub struct Design {
     cells: Vec<CellRuns>,
     progress: CellStates,
     compared: ComparedRuns,
+    /// The search that decides on the next cell.
+    search: Option<LoadSearch>,
     /// The longest time of a run of each cell, and of all.
     longest: CellTimes,
     longest_run: Duration,
@@ -140,6 +143,7 @@ impl Design {
             cells: vec![CellRuns::of(metrics.len()); cells],
             progress: CellStates::default(),
             compared: ComparedRuns::default(),
+            search: LoadSearch::of(experiment),
             longest: CellTimes::of(cells, order),
             longest_run: Duration::ZERO,
             mean: CellTimes::of(cells, order),
@@ -154,6 +158,19 @@ impl Design {
     /// The number of runs so far.
     pub(super) fn made(&self) -> usize {
         self.made
+    }
+
+    /// Takes the next run of an experiment: its arm, its observation, and its time in seconds.
+    pub(super) fn take_run(&mut self, experiment: &Experiment, arm: usize, run: &Observation, seconds: Option<f64>) {
+        if let Some(search) = &mut self.search {
+            search.take(arm, run);
+        }
+        self.take(arm, &experiment.values_of(arm, run).unwrap_or_default(), seconds);
+    }
+
+    /// The experiment with the arm of the next run, if it lacks that; and a note.
+    pub(super) fn with_next_arm(&self, experiment: &Experiment) -> Option<(Experiment, Option<String>)> {
+        self.search.as_ref()?.with_next_arm(experiment)
     }
 
     /// Takes the next run: its arm, the values of the metrics, of which a failed one has none, and its time in seconds.
@@ -180,7 +197,7 @@ impl Design {
         let progress = match &self.stop {
             StoppingRule::Series(rule) => self.cells[cell].evaluate(rule, true),
             StoppingRule::Cells(rule) => self.cells[cell].evaluate(rule, false),
-            StoppingRule::Verdict { .. } => return,
+            StoppingRule::Verdict { .. } | StoppingRule::Capacity => return,
         };
         self.progress.set(cell, progress);
     }
@@ -231,6 +248,16 @@ impl Design {
             let pilot = ends_pilot.then(|| (needed, self.compared.needed(tolerance).map(|blocks| blocks as u64)));
             let progress = Prediction { predicted_runs: 4 * needed, widest: None, at_most, pilot };
             return Next::Run { arm: self.block[self.made % self.block.len()], progress };
+        }
+        if let Some(search) = &self.search {
+            return match search.next() {
+                LoadStep::End => Next::End(DesignEnd { state: RepeatState::Complete, look: None }),
+                LoadStep::Run { arm, expected } => {
+                    let predicted_runs = (self.made + expected) as u64;
+                    let progress = Prediction { predicted_runs, widest: None, at_most: false, pilot: None };
+                    Next::Run { arm, progress }
+                }
+            };
         }
         let is_in_block = !self.made.is_multiple_of(self.block_len());
         let Some(first) = self.progress.running.first().copied().or_else(|| is_in_block.then_some(0)) else {

@@ -45,7 +45,7 @@ pub(super) fn ab(blocks: Blocks) -> Experiment {
 fn sweep(levels: &[&str], repeats: u64, in_order: bool) -> Experiment {
     let levels: Vec<String> = levels.iter().map(|level| (*level).to_owned()).collect();
     let arms = levels.len();
-    with_arms(RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats, in_order, method: None }, arms)
+    with_arms(RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats, in_order, method: None, search: None }, arms)
 }
 
 fn repeat(min_runs: u64, max_runs: u64, until_ci: Option<f64>) -> Experiment {

@@ -43,6 +43,7 @@ impl ExperimentDocument {
         match self {
             Self::Repeats(found) => found.state.code(),
             Self::Comparison(found) => found.verdict.code(),
+            Self::Sweep(Sweep { capacity: Some(found), .. }) => found.code(),
             Self::Sweep(found) => match (found.overall, found.missing_runs()) {
                 (None, _) => 1,
                 (Some(_), Some(_)) => RepeatState::NotConverged.code(),
@@ -204,7 +205,9 @@ impl RecordedExperiment {
 
     /// Returns the load curve of a sweep, or `None` for other kinds.
     pub(crate) fn sweep(&self) -> Option<Sweep> {
-        self.experiment.sweep(&self.observations(), None)
+        let found = self.experiment.sweep(&self.observations(), None)?;
+        let runs = self.runs.iter().map(|run| (run.arm, &run.observation));
+        Some(Sweep { capacity: self.experiment.capacity(runs), ..found })
     }
 
     /// Returns the result of an experiment file, or `None` for other kinds.

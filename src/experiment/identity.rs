@@ -5,6 +5,7 @@ use crate::os::{device, handle, proc, reading};
 use crate::util::hash::sha256;
 use object::Object;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The conditions of an experiment.
@@ -44,11 +45,13 @@ impl Identity {
 
     /// Returns the names of the changed conditions.
     pub(super) fn changes(&self, now: &Self) -> Vec<&'static str> {
+        // Arms that a search has added repeat those of the first.
+        let set = |mounts: &[String]| mounts.iter().cloned().collect::<BTreeSet<_>>();
         let parts = [
             (self.kernel != now.kernel, "the kernel"),
             (self.tool != now.tool, "this program"),
             (self.scripts != now.scripts, "a script"),
-            (self.mounts != now.mounts, "a mount"),
+            (set(&self.mounts) != set(&now.mounts), "a mount"),
             (self.user != now.user, "the user"),
         ];
         parts.into_iter().filter_map(|(changed, what)| changed.then_some(what)).collect()

@@ -5,6 +5,7 @@
 //! records the runs, and `runner` executes them. Not in here: the statistics (`statistics`) and the formats of results
 //! (`comparison`).
 
+mod capacity;
 mod cell_times;
 mod commands;
 mod compared;
@@ -51,6 +52,7 @@ mod stop;
 mod suites;
 mod wanted;
 
+pub use capacity::{SPARE, level_of};
 pub use compared::compare_arms;
 pub use design::{Design, DesignEnd, Next, Prediction};
 pub use document::ExperimentDocument;
@@ -77,5 +79,6 @@ pub use scopes::{HookScope, ScopeHook};
 pub use stop::StoppingRule;
 pub use suites::{SUITES, suite};
 pub use wanted::{
-    Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, MAX_RETRIES, RuleWanted, VERDICT, WantedFactor, precision,
+    Arm, Blocks, CapacityWanted, EQUAL_ARMS, Experiment, ExperimentKind, MAX_RETRIES, RuleWanted, VERDICT,
+    WantedFactor, precision,
 };

@@ -10,7 +10,7 @@ use super::hooks::Hooks;
 use super::host::{ExperimentError, ExperimentHost, check_in_place};
 use super::journal::Event;
 use super::replay::Probe;
-use super::wanted::RuleWanted;
+use super::wanted::{RuleWanted, with_value};
 use crate::diag::Failure;
 use crate::import::{self, REQUESTS};
 use crate::os::child;
@@ -59,16 +59,6 @@ pub fn check_levels(levels: &[String], hooks: &Hooks) -> Result<(), Failure> {
 /// Formats a value: an integer from 10 on, otherwise with two decimals and at least 0.01.
 fn value(value: f64) -> String {
     if value >= 10.0 { format!("{value:.0}") } else { format!("{}", (value * 100.0).round().max(1.0) / 100.0) }
-}
-
-/// The same words with another value of the variable.
-fn with_value(words: &[String], factor: &str, level: &str, value: &str) -> Vec<String> {
-    let set = format!("{factor}={level}");
-    let replaced = |word: &String| match word.strip_suffix(&set) {
-        Some(option @ ("" | "--set=")) => format!("{option}{factor}={value}"),
-        _ => word.clone(),
-    };
-    words.iter().map(replaced).collect()
 }
 
 impl RuleWanted {

@@ -178,8 +178,10 @@ impl RecordedExperiment {
         };
         for run in runs {
             let values = self.experiment.values_of(run.arm, &run.observation);
-            let values = if self.experiment.keeps_failures() { values.unwrap_or_default() } else { values? };
-            design.take(run.arm, &values, None);
+            if values.is_none() && !self.experiment.keeps_failures() {
+                return None;
+            }
+            design.take_run(&self.experiment, run.arm, &run.observation, None);
         }
         Some(design)
     }

@@ -66,6 +66,12 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<(), Exp
         while let Some(run) = folder.runs.get(design.made()) {
             take(&mut design, &folder.experiment, run)?;
         }
+        if let Some((experiment, note)) = design.with_next_arm(&folder.experiment) {
+            note.iter().for_each(|note| host.note(note));
+            folder.describe_anew(experiment)?;
+            design = Design::new(&folder.experiment);
+            continue;
+        }
         let made = design.made();
         match design.next() {
             Next::Run { arm, progress } => {
@@ -137,7 +143,7 @@ fn take(design: &mut Design, experiment: &Experiment, run: &KeptRun) -> Result<(
             status: 2,
         });
     }
-    design.take(run.arm, &values.unwrap_or_default(), run.seconds);
+    design.take_run(experiment, run.arm, &run.observation, run.seconds);
     Ok(())
 }
 

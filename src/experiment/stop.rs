@@ -26,6 +26,8 @@ pub enum StoppingRule {
         /// The rule for the number of blocks.
         blocks: Blocks,
     },
+    /// When the greatest load at which a limit is kept is known.
+    Capacity,
 }
 
 #[cfg(test)]

@@ -162,6 +162,9 @@ pub enum RuleWanted {
         /// The method of the overall response time; absent in experiments of earlier versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         method: Option<ResponseMethod>,
+        /// The search that decides on levels and runs; absent if they are fixed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        search: Option<CapacityWanted>,
     },
     /// The rule for a factorial experiment. Its arms are the cells, of which the level of the last factor changes first.
     Factorial {
@@ -195,6 +198,8 @@ impl RuleWanted {
     pub(crate) fn order(&self) -> StudyOrder {
         match self {
             Self::Ab { .. } => StudyOrder::Pairs,
+            // The results decide on the next load.
+            Self::Sweep { search: Some(_), .. } => StudyOrder::Cells,
             Self::Repeat { .. } | Self::Sweep { in_order: false, .. } => StudyOrder::Blocks,
             Self::Sweep { in_order: true, .. } => StudyOrder::Sequence,
             Self::Factorial { order, .. } => *order,
@@ -208,6 +213,7 @@ impl RuleWanted {
         match *self {
             Self::Repeat { min_runs, max_runs, until_ci } => StoppingRule::Series(rule(min_runs, max_runs, until_ci)),
             Self::Ab { tolerance, blocks } => StoppingRule::Verdict { tolerance: Tolerance(tolerance), blocks },
+            Self::Sweep { search: Some(_), .. } => StoppingRule::Capacity,
             Self::Sweep { repeats, .. } => StoppingRule::Cells(rule(repeats, repeats, None)),
             Self::Factorial { min_runs, max_runs, until_ci, stop, .. } => {
                 StoppingRule::Cells(RepeatRule { stop, ..rule(min_runs, max_runs, until_ci) })
@@ -223,6 +229,7 @@ impl RuleWanted {
             Self::Factorial { order, .. } if !order.has_blocks() => {
                 Err("all runs of a cell are made before those of the next, so that none can be added")
             }
+            Self::Sweep { search: Some(_), .. } => Err("a search decides on its runs itself"),
             Self::Sweep { .. } if min != max => Err("a sweep has a fixed number of runs of each value"),
             Self::Sweep { repeats, .. } => {
                 *repeats = max;
@@ -240,6 +247,27 @@ impl RuleWanted {
 /// Returns the precision at which a range of runs ends; `None` for a fixed number.
 pub fn precision((min, max): (u64, u64), wanted: Option<f64>) -> Option<f64> {
     (min < max).then(|| wanted.unwrap_or(DEFAULT_PRECISION))
+}
+
+/// What a sweep searches for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CapacityWanted {
+    /// The limit that is to be kept.
+    pub limit: String,
+    /// Whether the variable has whole numbers only.
+    pub is_whole: bool,
+    /// The time in seconds than which no run is shorter.
+    pub least: f64,
+}
+
+/// The same words with another value of the variable.
+pub(super) fn with_value(words: &[String], factor: &str, level: &str, value: &str) -> Vec<String> {
+    let set = format!("{factor}={level}");
+    let replaced = |word: &String| match word.strip_suffix(&set) {
+        Some(option @ ("" | "--set=")) => format!("{option}{factor}={value}"),
+        _ => word.clone(),
+    };
+    words.iter().map(replaced).collect()
 }
 
 /// A factor of a factorial experiment.
@@ -414,7 +442,7 @@ impl Experiment {
     pub(crate) fn repeat_rule(&self) -> Option<RepeatRule> {
         match self.rule.stop() {
             StoppingRule::Series(rule) | StoppingRule::Cells(rule) => Some(rule),
-            StoppingRule::Verdict { .. } => None,
+            StoppingRule::Verdict { .. } | StoppingRule::Capacity => None,
         }
     }
 
@@ -424,7 +452,7 @@ impl Experiment {
         match self.rule.stop() {
             StoppingRule::Series(_) => 3,
             StoppingRule::Verdict { .. } => 8,
-            StoppingRule::Cells(_) => self.rule.order().block_len(self.arms.len()),
+            StoppingRule::Cells(_) | StoppingRule::Capacity => self.rule.order().block_len(self.arms.len()),
         }
     }
 

@@ -109,9 +109,10 @@ impl MetricLimit {
         self.bound.is_kept(value, self.threshold)
     }
 
-    /// True if a figure above the limit is on the wrong side.
-    pub fn is_upper(&self) -> bool {
-        matches!(self.bound, Below | AtMost)
+    /// The logarithm of the ratio of a figure to the limit, or of the limit to the figure: above 0 on the wrong side.
+    pub fn excess(&self, value: f64) -> f64 {
+        let excess = (value.max(f64::MIN_POSITIVE) / self.threshold).ln();
+        if matches!(self.bound, Below | AtMost) { excess } else { -excess }
     }
 
     /// The operations beyond the percentile of the run that has the fewest, if these are too few for it to count.

@@ -9,7 +9,7 @@ use crate::analysis::Direction;
 use crate::diag::meant;
 use crate::result::build::divided_times;
 use crate::result::environment::MountInfo;
-use crate::result::{FlowopResult, Percentile, PercentilePlace, Run};
+use crate::result::{FlowopResult, MIN_BEYOND, Percentile, PercentilePlace, Run};
 use crate::util::size::MIB;
 use std::fmt;
 use std::str::FromStr;
@@ -408,12 +408,21 @@ impl Metric {
         self.name == TRANSACTIONS || self.prefix() == Some(TRANSACTIONS)
     }
 
+    /// Returns the share of the operations that are slower than this percentile, or `None` for other metrics.
+    fn share_beyond(&self) -> Option<f64> {
+        let (_, percentile) = self.kind()?.name.split_once(".p")?;
+        Some(1.0 - percentile.parse::<f64>().ok()? / 100.0)
+    }
+
+    /// Returns the number of operations from which on a percentile counts, or `None` for other metrics.
+    pub(crate) fn operations_needed(&self) -> Option<f64> {
+        Some(MIN_BEYOND as f64 / self.share_beyond()?)
+    }
+
     /// Returns the number of operations of a run that are slower than this percentile. Returns `None` for other
     /// metrics, and when the number of operations is unknown.
     pub(crate) fn operations_beyond(&self, run: &Observation) -> Option<f64> {
-        let (before, kind) = ending(&self.name)?;
-        let (_, percentile) = kind.name.split_once(".p")?;
-        let beyond = 1.0 - percentile.parse::<f64>().ok()? / 100.0;
+        let (before, beyond) = (ending(&self.name)?.0, self.share_beyond()?);
         let counted = if self.is_response() { format!("{before}{RESPONSE}") } else { before.to_owned() };
         Some(run.operations.get(&counted)? * beyond)
     }

@@ -1,8 +1,9 @@
 //! The parts of a page about a load curve: throughput and response time over the load, and the knee.
 
 use super::experiment::extent;
-use crate::analysis::Estimate;
+use crate::analysis::{Capacity, Estimate};
 use crate::comparison::{ResultDocument, Sweep, SweepPoint, figure, interval_text};
+use crate::import::Metric;
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, NoteLabel, Picture, Sheet, SheetBlock, SheetTable, Symbol};
 
 /// The title of an axis with the rate of a curve of operations.
@@ -28,11 +29,12 @@ pub(super) fn draw(found: &Sweep, sheet: &mut Sheet) {
     });
     let failed = SheetBlock::messages(NoteLabel::Warning, &failed.collect::<Vec<_>>());
     failed.into_iter().for_each(|failed| sheet.blocks.insert(0, failed));
-    let rate = LoadSeries { name: rate_title(found), class: "a", symbol: Symbol::Circle, of: SweepPoint::throughput };
-    let throughput = over_load(found, ("Throughput over load", rate_title(found)), AxisUnit::Number, &[rate]);
-    let response = over_load(found, ("Response time over load", "response time"), AxisUnit::Nanoseconds, &TIMES);
+    let rate = LoadSeries { name: rate_title(found), class: "a", symbol: Symbol::Circle, of: &SweepPoint::throughput };
+    let throughput = over_load(found, ("Throughput over load", rate_title(found)), "ops", &[rate]);
+    let response = over_load(found, ("Response time over load", "response time"), "latency.mean", &TIMES);
+    let further: Vec<Picture> = found.metrics.iter().map(|metric| metric_over_load(found, metric)).collect();
     let pictures = [Some(throughput), achieved_rates(found), Some(response), load_curve(found)];
-    sheet.blocks.extend(pictures.into_iter().flatten().map(SheetBlock::Picture));
+    sheet.blocks.extend(further.into_iter().chain(pictures.into_iter().flatten()).map(SheetBlock::Picture));
 }
 
 /// The classes of several curves in one picture.
@@ -44,30 +46,43 @@ fn rate_title(sweep: &Sweep) -> &'static str {
 }
 
 /// A figure of each load.
-struct LoadSeries {
-    name: &'static str,
+struct LoadSeries<'a> {
+    name: &'a str,
     class: &'static str,
     symbol: Symbol,
-    of: fn(&SweepPoint) -> Option<Estimate>,
+    of: &'a dyn Fn(&SweepPoint) -> Option<Estimate>,
 }
 
 /// The response times of each load.
-const TIMES: [LoadSeries; 3] = [
-    LoadSeries { name: "p50", class: "a", symbol: Symbol::Circle, of: |point| point.percentiles[0] },
-    LoadSeries { name: "mean", class: "c", symbol: Symbol::Circle, of: |point| point.response },
-    LoadSeries { name: "p99", class: "b", symbol: Symbol::Square, of: |point| point.percentiles[1] },
+const TIMES: [LoadSeries<'_>; 3] = [
+    LoadSeries { name: "p50", class: "a", symbol: Symbol::Circle, of: &|point| point.percentiles[0] },
+    LoadSeries { name: "mean", class: "c", symbol: Symbol::Circle, of: &|point| point.response },
+    LoadSeries { name: "p99", class: "b", symbol: Symbol::Square, of: &|point| point.percentiles[1] },
 ];
 
+/// Draws a further metric over the load, with the limit of a search and its answer.
+fn metric_over_load(sweep: &Sweep, metric: &str) -> Picture {
+    let of = |point: &SweepPoint| point.figures.get(metric).copied();
+    let series = LoadSeries { name: metric, class: "a", symbol: Symbol::Circle, of: &of };
+    over_load(sweep, (&format!("{metric} over load"), metric), metric, &[series])
+}
+
 /// Draws figures of each load with their intervals. The distances of loads are true if they are numbers.
-fn over_load(sweep: &Sweep, (title, y_title): (&str, &str), unit: AxisUnit, all: &[LoadSeries]) -> Picture {
-    let metric = if unit == AxisUnit::Nanoseconds { "latency.mean" } else { "ops" };
+fn over_load(sweep: &Sweep, (title, y_title): (&str, &str), metric: &str, all: &[LoadSeries<'_>]) -> Picture {
+    let unit = match metric.parse::<Metric>().ok().and_then(|metric| metric.nanoseconds()) {
+        Some(unit) if unit <= 1.0 => AxisUnit::Nanoseconds,
+        _ => AxisUnit::Number,
+    };
+    let limit = sweep.capacity.as_ref().filter(|limit| limit.metric == metric);
     let points: Vec<(usize, &SweepPoint)> = sweep.in_load_order().collect();
-    let is_known = |series: &&LoadSeries| points.iter().any(|(_, point)| (series.of)(point).is_some());
-    let series: Vec<&LoadSeries> = all.iter().filter(is_known).collect();
+    let is_known = |series: &&LoadSeries<'_>| points.iter().any(|(_, point)| (series.of)(point).is_some());
+    let series: Vec<&LoadSeries<'_>> = all.iter().filter(is_known).collect();
     let values = series.iter().flat_map(|series| points.iter().filter_map(move |(_, point)| (series.of)(point)));
-    let values = values.flat_map(extent);
+    let values = values.flat_map(extent).chain(limit.map(|limit| limit.threshold));
     // Percentiles are far apart.
     let y = match series.len() {
+        // A saturated system is far beyond the limit.
+        1 if limit.is_some() => ChartAxis::logarithmic(&format!("{y_title} (logarithmic)"), unit, values),
         0 | 1 => ChartAxis::linear(y_title, unit, values.chain([0.0])),
         _ => ChartAxis::logarithmic(&format!("{y_title} (logarithmic)"), unit, values),
     };
@@ -81,6 +96,13 @@ fn over_load(sweep: &Sweep, (title, y_title): (&str, &str), unit: AxisUnit, all:
     let mut chart = Chart::new(x, y);
     if let Some(knee) = points.iter().position(|(n, _)| sweep.knee == Some(*n)) {
         chart.vertical_line(place(knee), "rule", "knee");
+    }
+    if let Some(limit) = limit {
+        chart.horizontal_line(limit.threshold, "rule dashed");
+        if let (Capacity::Found(found), true) = (limit.found, loads.is_some()) {
+            chart.vertical_band((found.low, found.high), "band", &limit.text(&sweep.factor));
+            chart.vertical_line(found.value, "rule", &limit.limit);
+        }
     }
     let mut table = SheetTable::new(title, [sweep.factor.as_str()]);
     table.add_columns(series.iter().flat_map(|series| [series.name.to_owned(), "95 % interval".to_owned()]));
@@ -99,7 +121,7 @@ fn over_load(sweep: &Sweep, (title, y_title): (&str, &str), unit: AxisUnit, all:
         }
     }
     for (_, point) in &points {
-        let cells = |series: &&LoadSeries| match (series.of)(point) {
+        let cells = |series: &&LoadSeries<'_>| match (series.of)(point) {
             Some(found) => [figure(metric, found.value), interval_text(metric, found)],
             None => ["-", "-"].map(str::to_owned),
         };

@@ -15,7 +15,7 @@ use crate::sheet::{SheetBlock, Tone};
 fn the_pictures_of_a_load_curve_have_each_point_and_failed_points_are_listed() {
     let levels = ["1", "2", "4", "8"].map(str::to_owned).to_vec();
     let method = Some(ResponseMethod::Sfs2);
-    let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 2, in_order: true, method };
+    let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 2, in_order: true, method, search: None };
     let runs = [(0, 100.0), (1, 190.0), (2, 300.0), (0, 102.0), (1, 192.0), (2, 302.0)];
     let mut recorded = recorded(rule, &["n=1", "n=2", "n=4", "n=8"], &runs);
     let failed = Observation { failure: Some("no space".to_owned()), ..Observation::default() };
@@ -39,7 +39,8 @@ fn the_pictures_of_a_load_curve_have_each_point_and_failed_points_are_listed() {
 #[test]
 fn a_load_with_a_single_run_has_no_interval() {
     let levels = ["1", "2"].map(str::to_owned).to_vec();
-    let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None };
+    let rule =
+        RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None, search: None };
     let pictures =
         pictures(experiment::blocks(&recorded(rule, &["n=1", "n=2"], &[(0, 100.0), (1, 190.0)]), None, None));
     for title in ["Throughput over load", "Response time over load"] {
@@ -53,7 +54,8 @@ fn a_load_with_a_single_run_has_no_interval() {
 #[test]
 fn the_pictures_of_a_load_curve_are_in_the_order_of_the_loads() {
     let levels = ["4", "1", "8", "2"].map(str::to_owned).to_vec();
-    let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None };
+    let rule =
+        RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None, search: None };
     let runs = [(0, 380.0), (1, 100.0), (2, 400.0), (3, 195.0)];
     let mut recorded = recorded(rule, &["n=4", "n=1", "n=8", "n=2"], &runs);
     for (run, latency) in recorded.runs.iter_mut().zip([1.1e6, 1e6, 9e6, 1.05e6]) {
@@ -74,7 +76,8 @@ fn the_pictures_of_a_load_curve_are_in_the_order_of_the_loads() {
 #[test]
 fn the_throughput_is_drawn_over_the_processors() {
     let levels = ["1", "2"].map(str::to_owned).to_vec();
-    let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None };
+    let rule =
+        RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None, search: None };
     let mut recorded = recorded(rule, &["n=1", "n=2"], &[(0, 100.0), (1, 190.0)]);
     let without = recorded.sweep().unwrap();
     assert!(over_processors(std::slice::from_ref(&without)).is_none());
@@ -96,7 +99,8 @@ fn the_throughput_is_drawn_over_the_processors() {
 #[test]
 fn the_achieved_requests_are_drawn_over_the_offered_ones() {
     let levels = ["400", "100"].map(str::to_owned).to_vec();
-    let rule = RuleWanted::Sweep { factor: "rate".to_owned(), levels, repeats: 1, in_order: true, method: None };
+    let rule =
+        RuleWanted::Sweep { factor: "rate".to_owned(), levels, repeats: 1, in_order: true, method: None, search: None };
     let mut recorded = recorded(rule, &["rate=400", "rate=100"], &[(0, 750.0), (1, 300.0)]);
     let closed = pictures(experiment::blocks(&recorded, None, None));
     assert!(!closed.contains_key("Achieved rate over offered rate"));
@@ -121,7 +125,8 @@ fn the_achieved_requests_are_drawn_over_the_offered_ones() {
 #[test]
 fn the_flowops_of_two_loads_have_their_names() {
     let levels = ["1", "2"].map(str::to_owned).to_vec();
-    let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None };
+    let rule =
+        RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None, search: None };
     let blocks = experiment::blocks(&recorded(rule, &["n=1", "n=2"], &[(0, 100.0), (1, 190.0)]), None, None);
     let headings = table(&blocks, "Flowops: means over the runs").headings();
     assert_eq!(headings[..3], ["flowop", "n=1 ops/s", "n=2 ops/s"]);
@@ -132,7 +137,14 @@ fn the_flowops_of_two_loads_have_their_names() {
 fn the_percentiles_of_a_load_are_drawn() {
     let lines = |levels: [&str; 2], arms: [&str; 2], operations: f64| {
         let levels = levels.map(str::to_owned).to_vec();
-        let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None };
+        let rule = RuleWanted::Sweep {
+            factor: "n".to_owned(),
+            levels,
+            repeats: 1,
+            in_order: true,
+            method: None,
+            search: None,
+        };
         let mut recorded = recorded(rule, &arms, &[(0, 100.0), (1, 190.0)]);
         for run in &mut recorded.runs {
             run.observation.operations = [(String::new(), operations)].into();

@@ -5,6 +5,7 @@
 //! estimates (`comparison`).
 
 mod blocks;
+mod capacity;
 mod columns;
 mod disturbed;
 mod distributions;
@@ -29,6 +30,7 @@ mod wins;
 pub use blocks::{
     BlockAnalysis, InterimLook, RunBlock, SEQUENTIAL, StudentTest, analyse, analyse_paired, control_change,
 };
+pub use capacity::{Capacity, CapacitySearch, CapacityStep, LoadProbe};
 pub use columns::{OrderedRatio, positions, ratio_in_order};
 pub use disturbed::{Disturbance, DisturbanceCheck, STRICT_LEVEL};
 pub use explain::{Change, cause_rank, rank_changes};

@@ -39,6 +39,7 @@ mod aio;
 mod below;
 mod bonnie;
 mod calls;
+mod capacity;
 mod captures;
 mod cold;
 mod commands;

@@ -27,6 +27,13 @@ pub struct Pace {
     pub is_shared: bool,
 }
 
+impl Pace {
+    /// Iterations a second of all threads of the definition.
+    pub fn requested(self) -> f64 {
+        self.total.unwrap_or(self.rate * self.threads as f64)
+    }
+}
+
 /// The most iterations a second. Intervals of less than a nanosecond can't be kept.
 const MOST: f64 = 1e9;
 

@@ -1,0 +1,344 @@
+//! The greatest load at which a limit is kept: which load is tried next, and what the runs so far say.
+//!
+//! The load is doubled until the limit is not kept, or halved until it is. Then the two loads of the bracket are brought
+//! closer. Then runs are made at both in turn, until the load at which a line through the logarithms of the figures crosses
+//! the limit has a narrow interval.
+
+use super::distributions::t_upper;
+use super::sample::Estimate;
+use serde::Serialize;
+
+/// The most doublings of the first load, and the most halvings: at a low load a percentile takes long.
+const MOST_DOUBLINGS: usize = 16;
+const MOST_HALVINGS: usize = 6;
+/// The relative distance of the loads of a bracket at which both are repeated.
+const NARROW: f64 = 0.1;
+/// The relative half-width of the interval that is enough.
+const PRECISE: f64 = 0.04;
+/// The fewest and the most runs at each load of a bracket.
+const FEWEST: usize = 3;
+const MOST: usize = 10;
+/// The number of runs at each load of a bracket after which one that shows no slope is made wider, once.
+const LEVEL: usize = 5;
+/// How often a bracket is moved whose loads are both on one side of the limit.
+const MOST_MOVES: usize = 4;
+/// The greatest excess that counts: beyond a saturated system's capacity figures grow with the length of a run.
+const MOST_EXCESS: f64 = 1.0;
+
+/// A run at a load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LoadProbe {
+    pub load: f64,
+    /// The logarithm of the ratio of the figure to the limit: above 0 if the limit is not kept. Infinite if the run failed.
+    pub excess: f64,
+}
+
+/// What the runs say about the greatest load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Capacity {
+    /// The greatest load at which the limit is kept, with its 95 % interval.
+    Found(Estimate),
+    /// It is kept at all loads up to this one.
+    AlwaysMet { load: f64 },
+    /// It is kept at none down to this one.
+    NeverMet { load: f64 },
+    /// At `high` the figure is better than at `low`.
+    NotMonotone { low: f64, high: f64 },
+    /// Between these loads the limit is kept at times.
+    Unstable { low: f64, high: f64 },
+    /// The runs ended before an answer: it is kept at `low` and not at `high`, of which either may be unknown.
+    Unfinished { low: Option<f64>, high: Option<f64> },
+}
+
+/// The next step of a search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CapacityStep {
+    /// A run at this load, and the number of runs that are expected from this one on.
+    Run {
+        load: f64,
+        expected: usize,
+    },
+    End(Capacity),
+}
+
+/// A search for the greatest load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CapacitySearch {
+    first: f64,
+    /// Whether loads are whole numbers.
+    is_whole: bool,
+    probes: Vec<LoadProbe>,
+}
+
+impl CapacitySearch {
+    pub fn new(first: f64, is_whole: bool) -> Self {
+        Self { first, is_whole, probes: Vec::new() }
+    }
+
+    pub fn take(&mut self, probe: LoadProbe) {
+        self.probes.push(probe);
+    }
+
+    /// What the runs so far say if no more is made.
+    pub fn so_far(&self) -> Capacity {
+        match self.next() {
+            CapacityStep::End(Capacity::Found(found)) if self.is_whole => Capacity::Found(found.map(f64::floor)),
+            CapacityStep::End(found) => found,
+            CapacityStep::Run { .. } => {
+                let loads = |is_kept: bool| {
+                    self.probes.iter().filter(move |probe| (probe.excess <= 0.0) == is_kept).map(|probe| probe.load)
+                };
+                Capacity::Unfinished { low: loads(true).reduce(f64::max), high: loads(false).reduce(f64::min) }
+            }
+        }
+    }
+
+    /// The step after the runs so far.
+    pub fn next(&self) -> CapacityStep {
+        let mut made = self.probes.iter();
+        let (mut low, mut high) = (None, None);
+        let mut load = self.first;
+        for _ in 0.. {
+            let Some(probe) = made.next() else {
+                let to_come = if low.is_some() && high.is_some() { self.halvings(low, high) } else { 5 };
+                return CapacityStep::Run { load, expected: to_come + 2 * FEWEST - 1 };
+            };
+            if probe.excess <= 0.0 {
+                low = Some(probe.load);
+            } else {
+                high = Some(probe.load);
+            }
+            load = match (low, high) {
+                (Some(low), None) if low >= self.first * 2_f64.powi(MOST_DOUBLINGS as i32) => {
+                    return CapacityStep::End(Capacity::AlwaysMet { load: low });
+                }
+                (Some(low), None) => self.rounded(low * 2.0),
+                (None, Some(high)) if self.is_least(high) => {
+                    return CapacityStep::End(Capacity::NeverMet { load: high });
+                }
+                (None, Some(high)) => self.rounded(high / 2.0),
+                (Some(low), Some(high)) if self.is_narrow(low, high) => return self.at_edge(low, high),
+                (Some(low), Some(high)) => self.rounded(f64::midpoint(low, high)),
+                (None, None) => load,
+            };
+        }
+        CapacityStep::End(self.so_far())
+    }
+
+    /// The number of runs that bring the loads of a bracket close to each other.
+    fn halvings(&self, low: Option<f64>, high: Option<f64>) -> usize {
+        let (Some(mut low), Some(high)) = (low, high) else { return 0 };
+        let mut runs = 0;
+        while !self.is_narrow(low, high) {
+            (low, runs) = (self.rounded(f64::midpoint(low, high)), runs + 1);
+        }
+        runs
+    }
+
+    /// A load that can be tried: a whole number, or one of four digits.
+    fn rounded(&self, load: f64) -> f64 {
+        if self.is_whole {
+            return load.floor().max(1.0);
+        }
+        let unit = 10_f64.powf(load.log10().floor() - 3.0);
+        // Not a multiple of `unit`, which has rounding errors itself.
+        format!("{:.6}", (load / unit).round() * unit).parse().unwrap_or(load)
+    }
+
+    fn is_least(&self, load: f64) -> bool {
+        load <= self.first / 2_f64.powi(MOST_HALVINGS as i32) || self.is_whole && load <= 1.0
+    }
+
+    fn is_narrow(&self, low: f64, high: f64) -> bool {
+        high - low <= NARROW * low * (1.0 + 1e-9) || self.is_whole && high - low <= 1.0
+    }
+
+    /// The step once the limit is kept at `low`, and not at `high`, which is little more.
+    fn at_edge(&self, mut low: f64, mut high: f64) -> CapacityStep {
+        let width = high - low;
+        let mut widened = 0;
+        for _ in 0..=MOST_MOVES {
+            let [at_low, at_high] = [low, high].map(|load| self.excesses(load));
+            let runs = at_low.len() + at_high.len();
+            let found = crossing(&self.probes, low, high);
+            // Twice in succession: a few figures may agree by chance.
+            let before = crossing(&self.probes[..self.probes.len() - 1], low, high);
+            let is_precise = |found: &Estimate| {
+                let is_near = self.is_whole && found.high.floor() - found.low.floor() <= 1.0;
+                is_near || found.high - found.low <= 2.0 * PRECISE * found.value
+            };
+            if at_low.len() < FEWEST || at_high.len() < FEWEST {
+                let load = if at_low.len() <= at_high.len() { low } else { high };
+                return CapacityStep::Run { load, expected: (2 * FEWEST).saturating_sub(runs).max(1) };
+            }
+            let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+            let moved = match (mean(&at_low) <= 0.0, mean(&at_high) <= 0.0) {
+                (false, false) if self.is_whole && low <= 1.0 => {
+                    return CapacityStep::End(Capacity::NeverMet { load: low });
+                }
+                (false, false) => (self.rounded((low - width).max(low / 2.0)), low),
+                (true, true) => (high, self.rounded(high + width)),
+                // The figures differ more from run to run than between the loads.
+                _ if found.is_none() && runs >= 2 * LEVEL && widened < 1 => {
+                    widened += 1;
+                    (self.rounded((low - width).max(low / 2.0)), self.rounded(high + width))
+                }
+                (is_kept_at_low, _) => {
+                    return match found {
+                        Some(found)
+                            if is_kept_at_low && is_precise(&found) && before.as_ref().is_some_and(is_precise) =>
+                        {
+                            CapacityStep::End(Capacity::Found(found))
+                        }
+                        _ if runs < 2 * MOST => {
+                            let load = if at_low.len() <= at_high.len() { low } else { high };
+                            CapacityStep::Run { load, expected: 2 }
+                        }
+                        _ if !is_kept_at_low => CapacityStep::End(Capacity::NotMonotone { low, high }),
+                        Some(found) => CapacityStep::End(Capacity::Found(found)),
+                        None => CapacityStep::End(Capacity::Unstable { low, high }),
+                    };
+                }
+            };
+            (low, high) = moved;
+        }
+        let tried = self.probes.iter().map(|probe| probe.load);
+        CapacityStep::End(Capacity::Unstable {
+            low: tried.clone().fold(low, f64::min).max(low - width),
+            high: tried.fold(high, f64::min).max(high + width),
+        })
+    }
+
+    /// The excesses of the runs at a load.
+    fn excesses(&self, load: f64) -> Vec<f64> {
+        let at_load = self.probes.iter().filter(|probe| (probe.load - load).abs() <= 1e-9 * load);
+        at_load.map(|probe| probe.excess.clamp(-MOST_EXCESS, MOST_EXCESS)).collect()
+    }
+}
+
+/// The load at which a least-squares line through the runs from one load to another crosses the limit, with its
+/// interval by Fieller's method. `None` if the line may as well be level.
+fn crossing(probes: &[LoadProbe], low: f64, high: f64) -> Option<Estimate> {
+    let is_between = |probe: &&LoadProbe| probe.load >= low * (1.0 - 1e-9) && probe.load <= high * (1.0 + 1e-9);
+    let point = |probe: &LoadProbe| (probe.load.ln(), probe.excess.clamp(-MOST_EXCESS, MOST_EXCESS));
+    let points: Vec<(f64, f64)> = probes.iter().filter(is_between).map(point).collect();
+    let n = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
+    let (load, excess) = (mean(|point| point.0), mean(|point| point.1));
+    let spread: f64 = points.iter().map(|point| (point.0 - load).powi(2)).sum();
+    let slope = points.iter().map(|point| (point.0 - load) * (point.1 - excess)).sum::<f64>() / spread;
+    if points.len() < 3 || !slope.is_finite() || slope <= 0.0 {
+        return None;
+    }
+    let residuals: f64 = points.iter().map(|point| (point.1 - excess - slope * (point.0 - load)).powi(2)).sum();
+    let error = t_upper(0.025, n - 2.0) * (residuals / (n - 2.0)).sqrt() / slope;
+    let left = 1.0 - error.powi(2) / spread;
+    if left <= 0.0 {
+        return None;
+    }
+    let from_mean = -excess / slope;
+    let center = load + from_mean / left;
+    let half = error / left * (from_mean.powi(2) / spread + left / n).sqrt();
+    Some(Estimate { value: load + from_mean, low: center - half, high: center + half }.map(f64::exp))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    /// Searches with runs whose excess a function gives. Returns the answer and the number of runs.
+    fn search(first: f64, is_whole: bool, mut excess: impl FnMut(f64) -> f64) -> (Capacity, usize) {
+        let mut search = CapacitySearch::new(first, is_whole);
+        for runs in 0..500 {
+            match search.next() {
+                CapacityStep::End(found) => return (found, runs),
+                CapacityStep::Run { load, expected } => {
+                    assert!(expected > 0 && (!is_whole || load.fract() == 0.0 && load >= 1.0), "{load}");
+                    search.take(LoadProbe { load, excess: excess(load) });
+                }
+            }
+        }
+        panic!("no end");
+    }
+
+    /// A standard normal number.
+    fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
+        let (u, v): (f64, f64) = (rng.random(), rng.random());
+        (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+    }
+
+    #[test]
+    fn the_crossing_of_exact_figures_is_found() {
+        for first in [1.0, 7.0, 19.0, 300.0] {
+            let (found, runs) = search(first, true, |users| (users / 19.5).ln());
+            let Capacity::Found(found) = found else { panic!("{found:?}") };
+            assert_eq!((found.value.floor(), found.low.floor(), found.high.floor()), (19.0, 19.0, 19.0), "{first}");
+            assert!(runs < 20, "{runs}");
+        }
+        let (found, _) = search(3.0, false, |rate| 2.0 * (rate / 0.123).ln());
+        let Capacity::Found(found) = found else { panic!("{found:?}") };
+        assert!((found.value / 0.123 - 1.0).abs() < 1e-6, "{found:?}");
+    }
+
+    #[test]
+    fn limits_that_are_always_or_never_met_and_figures_that_do_not_rise_are_told() {
+        assert_eq!(search(10.0, true, |_| -1.0).0, Capacity::AlwaysMet { load: 655_360.0 });
+        assert_eq!(search(10.0, true, |_| 1.0).0, Capacity::NeverMet { load: 1.0 });
+        assert_eq!(search(64.0, false, |_| 1.0).0, Capacity::NeverMet { load: 1.0 });
+        // A run that fails does not keep the limit.
+        assert!(matches!(search(1.0, true, |users| if users > 5.0 { f64::INFINITY } else { -1.0 }).0,
+            Capacity::Found(found) if found.value > 5.0 && found.value < 6.0));
+        // From the second run of a load on, the greater one is the better one.
+        let mut runs = std::collections::BTreeMap::new();
+        let found = search(100.0, false, |load| {
+            let n = runs.entry(load as u64).and_modify(|n| *n += 1).or_insert(1);
+            let kept = (load < 150.0) == (*n == 1);
+            if kept { -0.5 } else { 0.5 }
+        });
+        assert!(matches!(found.0, Capacity::NotMonotone { .. }), "{found:?}");
+        // Figures of chance, whatever the load is.
+        let is_told = |seed: &u64| {
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(*seed);
+            let found = search(100.0, false, |_| normal(&mut rng)).0;
+            matches!(found, Capacity::Unstable { .. } | Capacity::NotMonotone { .. } | Capacity::NeverMet { .. })
+        };
+        assert!((0..100).filter(is_told).count() >= 70);
+    }
+
+    /// Queues with Poisson arrivals and exponential service at several limits, with the spread that p99 has in runs of ten
+    /// thousand requests: the interval has the true load as often as it says, and the answer is within 5 %.
+    #[test]
+    fn the_capacity_of_noisy_queues_is_found() {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+        for (share, spread) in [(0.5, 0.04), (0.7, 0.07), (0.85, 0.15)] {
+            let truth = 200.0 * share;
+            let (mut inside, mut near, mut all) = (0, 0, 0);
+            for n in 0..400 {
+                let first = if n % 2 == 0 { 50.0 } else { 190.0 };
+                let (found, _) = search(first, false, |rate| {
+                    let left: f64 = (200.0 - rate).max(1.0);
+                    ((200.0 - truth) / left).ln() + spread * normal(&mut rng)
+                });
+                all += 1;
+                let Capacity::Found(found) = found else { continue };
+                inside += usize::from(found.low <= truth && truth <= found.high);
+                near += usize::from((found.value / truth - 1.0).abs() <= 0.05);
+            }
+            assert!(inside * 100 >= all * 85 && near * 100 >= all * 95, "{share}: {inside}, {near} of {all}");
+        }
+    }
+
+    #[test]
+    fn an_unfinished_search_has_its_bracket() {
+        let mut search = CapacitySearch::new(8.0, true);
+        assert_eq!(search.so_far(), Capacity::Unfinished { low: None, high: None });
+        search.take(LoadProbe { load: 8.0, excess: -1.0 });
+        search.take(LoadProbe { load: 16.0, excess: 1.0 });
+        assert_eq!(search.so_far(), Capacity::Unfinished { low: Some(8.0), high: Some(16.0) });
+        assert!(matches!(search.next(), CapacityStep::Run { load, .. } if load.total_cmp(&12.0).is_eq()));
+    }
+}
