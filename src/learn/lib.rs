@@ -1,11 +1,11 @@
 //! Learning: from a trace of a program to a script that does the same, for people to read and change.
 //!
 //! The calls are taken in the words of the language (`action`), on the file sets that their names make (`names`, `files`,
-//! `sets`), thread by thread (`streams`). Threads that are alike (`groups`) are one loop (`model`), and loops may wait for each
-//! other (`waits`, `semaphores`). The iterations of a loop are found by a call that begins them anew, or else by the open
-//! files (`cut`), and their shapes become one tree (`tree`) with what was seen at each place (`samples`, `values`). Files that
-//! stay open are told from those of one job (`openings`), and calls that flowops make by themselves are left out
-//! (`own_looks`). `script` and `lines` write it down.
+//! `sets`), thread by thread (`streams`); threads that do one job in turn are one (`pools`). Threads that are alike (`groups`)
+//! are one loop (`model`), and loops may wait for each other (`waits`, `semaphores`). The iterations of a loop are found by a
+//! call that begins them anew, or else by the open files (`cut`), and their shapes become one tree (`tree`) with what was seen
+//! at each place (`samples`, `values`). Files that stay open are told from those of one job (`openings`), and calls that
+//! flowops make by themselves are left out (`own_looks`). `script` and `lines` write it down.
 //!
 //! Whether the script does what the program does is told by recording both (`fidelity`).
 
@@ -20,6 +20,7 @@ mod model;
 mod names;
 mod openings;
 mod own_looks;
+mod pools;
 mod samples;
 mod script;
 mod semaphores;
@@ -40,7 +41,7 @@ use script::ScriptWriter;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{Read, Seek};
-use streams::StreamBuilder;
+use streams::{CallStream, StreamBuilder};
 use wml_text::count::{count, grouped};
 use wml_text::wrap::fill;
 use wml_text::{duration, size};
@@ -65,7 +66,7 @@ pub struct LearnedScript {
 /// If the trace can't be read, or has no calls that a script could make.
 pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript, TraceError> {
     let mut reader = TraceReader::new(&mut input)?;
-    let (mut files, mut sets) = read_names(&mut reader)?;
+    let (mut files, mut sets, pools) = read_names(&mut reader)?;
     let (header, end) = (reader.header().clone(), reader.end().cloned());
     let is_incomplete = end.as_ref().is_none_or(|end| !end.is_complete());
     drop(reader);
@@ -77,7 +78,9 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
         if let TraceEvent::Call(call) = event {
             last = last.max(call.end());
         }
-        builder.add(event);
+        if let Some(event) = pools.as_one(event) {
+            builder.add(&event);
+        }
     })?;
     let mut streams = builder.done();
     let changes = std::mem::take(&mut streams.changes);
@@ -91,7 +94,8 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
     let (calls, knows_time) = (streams.calls, streams.knows_time);
     let implied = streams.implied;
     let not_modelled = streams.not_modelled.clone();
-    let threads = streams.threads.values().filter(|stream| !stream.steps.is_empty()).count();
+    let single = |(thread, stream): &(&u32, &CallStream)| !stream.steps.is_empty() && !pools.has(**thread);
+    let threads = streams.threads.iter().filter(single).count() + pools.threads();
     let all: usize = streams.threads.values().map(|stream| stream.steps.len()).sum();
     let main = streams.threads.values().filter(|stream| stream.steps.len() * 100 >= all);
     let processes: BTreeSet<u32> = main.map(|stream| stream.process).collect();
@@ -141,6 +145,10 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
         notes.push(
             "The recorder did not see the time between calls: the script has no `compute`, and is faster.".to_owned(),
         );
+    }
+    if pools.threads() > 0 {
+        let threads = count(pools.threads() as u64, "thread");
+        notes.push(format!("{threads} take the calls of one job in turn: they are one thread here, for each process."));
     }
     if processes.len() > 1 {
         notes.push(format!("The {} of the program are threads here.", count(processes.len() as u64, "process")));

@@ -1,5 +1,6 @@
 //! For how long files are open: some for one job, others for as long as their thread lives.
 
+use crate::pools::{ProcessCloses, ThreadPools};
 use crate::sets::LearnedSets;
 use std::collections::HashMap;
 use wml_trace::{CallClass, PathId, TracedCall};
@@ -11,6 +12,7 @@ const FEW_CALLS: u64 = 500;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Life {
+    process: u32,
     begin: u64,
     end: u64,
     calls: u64,
@@ -20,32 +22,52 @@ struct Life {
 #[derive(Debug, Default)]
 pub(crate) struct Openings {
     lives: HashMap<u32, Life>,
-    open: HashMap<(u32, PathId), u64>,
+    /// Of each process and file, the threads that opened it, and when.
+    open: HashMap<(u32, PathId), Vec<(u32, u64)>>,
+    closes: HashMap<u32, ProcessCloses>,
     /// Each opening: the file, the thread, and for how long.
     all: Vec<(PathId, u32, u64)>,
 }
 
 impl Openings {
     pub(crate) fn add(&mut self, call: &TracedCall) {
-        let life = self.lives.entry(call.thread).or_insert(Life { begin: call.start, ..Life::default() });
+        let new = Life { process: call.process, begin: call.start, ..Life::default() };
+        let life = self.lives.entry(call.thread).or_insert(new);
         life.end = call.end();
         life.calls += 1;
         let Some(path) = call.path else { return };
-        let key = (call.thread, path);
+        let key = (call.process, path);
         match call.kind.get().class {
-            CallClass::Open if call.result >= 0 => drop(self.open.insert(key, call.start)),
+            CallClass::Open if call.result >= 0 => {
+                self.open.entry(key).or_default().push((call.thread, call.start));
+            }
             CallClass::Close => {
-                if let Some(begin) = self.open.remove(&key) {
-                    self.all.push((path, call.thread, call.start.saturating_sub(begin)));
+                let Some(open) = self.open.get_mut(&key) else { return };
+                let own = open.iter().position(|(thread, _)| *thread == call.thread);
+                let (thread, begin) = open.remove(own.unwrap_or(0));
+                if open.is_empty() {
+                    self.open.remove(&key);
                 }
+                self.all.push((path, thread, call.start.saturating_sub(begin)));
+                let closes = self.closes.entry(call.process).or_default();
+                closes.all += 1;
+                closes.by_others += u32::from(own.is_none());
             }
             _ => {}
         }
     }
 
+    /// The processes with a pool of threads.
+    pub(crate) fn pools(&self) -> ThreadPools {
+        ThreadPools::new(&self.closes, self.lives.iter().map(|(thread, life)| (*thread, life.process)))
+    }
+
     /// Marks the sets whose files stay open.
     pub(crate) fn annotate(mut self, sets: &mut LearnedSets) {
-        for ((thread, path), begin) in std::mem::take(&mut self.open) {
+        let open = std::mem::take(&mut self.open);
+        for (path, (thread, begin)) in
+            open.into_iter().flat_map(|((_, path), all)| all.into_iter().map(move |one| (path, one)))
+        {
             let end = self.lives.get(&thread).map_or(begin, |life| life.end);
             self.all.push((path, thread, end.saturating_sub(begin)));
         }

@@ -124,7 +124,12 @@ impl OwnLooks {
 
 /// True if a call opens a directory as a place for names.
 pub(crate) fn opens_place(action: CallAction, call: &TracedCall) -> bool {
-    action == CallAction::OpenDir && call.flags.unwrap_or(0) as i32 & numbers::O_PATH != 0
+    action == CallAction::OpenDir && holds_names_only(call)
+}
+
+/// True if the file of a call was opened to search it for names, not to read it.
+pub(crate) fn holds_names_only(call: &TracedCall) -> bool {
+    call.flags.unwrap_or(0) as i32 & numbers::O_PATH != 0
 }
 
 /// What a thread has done until now.

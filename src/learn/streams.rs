@@ -133,8 +133,8 @@ struct ThreadState {
     /// Time that it ran and slept since the last call of the stream.
     pending: (u64, u64),
     before: CallsBefore,
-    /// The directory that is being listed, and whose end was not reached yet.
-    listing: Option<PathId>,
+    /// The directories that are being listed, and whose end was not reached yet: a walk lists those below meanwhile.
+    listing: Vec<PathId>,
 }
 
 impl ThreadState {
@@ -146,7 +146,9 @@ impl ThreadState {
         let Some(between) = call.between else { return };
         let running = gap.saturating_sub(between.runnable).saturating_sub(between.blocked);
         self.pending.0 = self.pending.0.saturating_add(running);
-        self.pending.1 = self.pending.1.saturating_add(between.blocked.saturating_sub(awaited));
+        // A thread of a pool slept while others made calls.
+        let blocked = between.blocked.min(gap);
+        self.pending.1 = self.pending.1.saturating_add(blocked.saturating_sub(awaited));
     }
 
     /// Takes the last steps away: the next call makes them by itself.
@@ -160,14 +162,15 @@ impl ThreadState {
     /// True if a call reads more of a directory that is being listed.
     fn goes_on_listing(&mut self, action: CallAction, path: PathId, result: i64) -> bool {
         match action {
-            CallAction::ListDir => {
-                let goes_on = self.listing == Some(path);
-                self.listing = (result > 0).then_some(path);
-                goes_on
-            }
-            CallAction::CloseDir if self.listing == Some(path) => {
-                self.listing = None;
-                false
+            CallAction::ListDir | CallAction::CloseDir => {
+                let lists = action == CallAction::ListDir;
+                let begun = self.listing.iter().rposition(|listed| *listed == path);
+                match begun {
+                    Some(n) if !lists || result <= 0 => drop(self.listing.remove(n)),
+                    None if lists && result > 0 => self.listing.push(path),
+                    _ => {}
+                }
+                lists && begun.is_some()
             }
             _ => false,
         }

@@ -400,3 +400,52 @@ fn any_values_in_a_trace_are_taken() {
         let _ = learn(Cursor::new(trace.written()), "9");
     }
 }
+
+#[test]
+fn threads_that_do_one_job_in_turn_are_one() {
+    let mut trace = MadeTrace::new();
+    for n in 0..300u32 {
+        let path = format!("/d/f{n}.dat");
+        let mut thread = 7 + n % 4;
+        let mut turn = |trace: &mut MadeTrace| {
+            trace.last().thread = thread;
+            thread = 7 + (thread - 6) % 4;
+        };
+        trace.open(&path, CREATE);
+        turn(&mut trace);
+        trace.moves("write", &path, 0, 0, 4096);
+        turn(&mut trace);
+        trace.moves("write", &path, 4096, 4096, 100);
+        turn(&mut trace);
+        trace.call("close", &path, |call| call.size = Some(4196));
+        turn(&mut trace);
+    }
+    let learned = learn(Cursor::new(trace.written()), "9").unwrap();
+    assert!(learned.text.contains("4 threads take the calls of one job in turn"), "{}", learned.text);
+    let found: Vec<String> = flowops(&learned.text, "loop1").into_iter().filter(|flowop| flowop != "compute").collect();
+    assert_eq!(found, ["createfile", "writewholefile", "closefile"], "{}", learned.text);
+    assert_eq!(learned.calls, 1200);
+    assert!(learned.modelled > 1190, "{}", learned.modelled);
+}
+
+#[test]
+fn a_walk_lists_each_directory_once() {
+    let mut trace = MadeTrace::new();
+    for n in 0..200 {
+        let (above, below) = (format!("/d/a{n}"), format!("/d/a{n}/b"));
+        let list = |trace: &mut MadeTrace, path: &str, bytes: i64| {
+            trace.call("getdents64", path, |call| (call.result, call.mode) = (bytes, Some(0o40755)));
+        };
+        trace.call("openat", &above, |call| (call.result, call.mode) = (3, Some(0o40755)));
+        list(&mut trace, &above, 300);
+        trace.call("openat", &below, |call| (call.result, call.mode) = (3, Some(0o40755)));
+        list(&mut trace, &below, 200);
+        list(&mut trace, &below, 0);
+        trace.call("close", &below, |call| call.mode = Some(0o40755));
+        list(&mut trace, &above, 0);
+        trace.call("close", &above, |call| call.mode = Some(0o40755));
+    }
+    let script = trace.script();
+    let lists = script.lines().filter(|line| line.contains("flowop listdir"));
+    assert!(lists.clone().count() > 0 && lists.clone().all(|line| !line.contains("iters")), "{script}");
+}

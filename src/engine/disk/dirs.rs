@@ -14,7 +14,7 @@ use super::root::DIR_MODE;
 use super::walk::{self, AT_DIR, CloseOnDrop};
 use crate::fileset::FilesetSpec;
 use crate::random::mix;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use wml_os::map::Integers;
@@ -198,8 +198,19 @@ impl Dirs {
     /// Opens directory `d`. Creates it first if it does not exist and `create` is set.
     fn open_or_create(&self, d: u64, parent_fd: Fd, create: bool) -> Result<Fd, Errno> {
         match self.open_existing(d, parent_fd) {
+            Err(Errno::NOENT) if create && parent_fd >= 0 => {
+                self.create_in(parent_fd, self.set.tree.dir_name(d).as_c())
+            }
             Err(Errno::NOENT) if create => self.create(d),
             other => other,
+        }
+    }
+
+    /// Creates a directory in an open one, unless another thread has, and opens it.
+    fn create_in(&self, parent: Fd, name: &CStr) -> Result<Fd, Errno> {
+        match fd::mkdir_at(parent, name, DIR_MODE) {
+            Ok(()) | Err(Errno::EXIST) => walk::open_dir(parent, name, AT_DIR, self.device),
+            Err(errno) => Err(errno),
         }
     }
 
@@ -212,13 +223,7 @@ impl Dirs {
         for name in tree.dir_names(d) {
             let parent = at.as_ref().map_or(self.root, |at| at.0);
             let opened = match walk::open_dir(parent, name.as_c(), AT_DIR, self.device) {
-                Err(Errno::NOENT) => {
-                    match fd::mkdir_at(parent, name.as_c(), DIR_MODE) {
-                        Ok(()) | Err(Errno::EXIST) => {}
-                        Err(errno) => return Err(errno),
-                    }
-                    walk::open_dir(parent, name.as_c(), AT_DIR, self.device)
-                }
+                Err(Errno::NOENT) => self.create_in(parent, name.as_c()),
                 other => other,
             };
             at = Some(CloseOnDrop(opened?));

@@ -4,6 +4,7 @@ use super::transaction::TransactionEnd;
 use crate::action::CallAction;
 use crate::files::Files;
 use crate::names::read_names;
+use crate::own_looks::holds_names_only;
 use crate::sets::LearnedSets;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Seek};
@@ -97,6 +98,7 @@ impl TracedRun {
         input.rewind()?;
         let mut reader = TraceReader::new(input)?;
         let mut ended_before: HashMap<u32, usize> = HashMap::new();
+        let mut own_calls = OwnCalls::default();
         self.summary.header = reader.header().clone();
         let (mut first, mut last) = (u64::MAX, 0);
         let mut ended: HashMap<u32, u64> = HashMap::new();
@@ -107,7 +109,7 @@ impl TracedRun {
             // Of a thread with transactions, what is between its first and its last one counts.
             let own = ends.get(&call.thread).map(|ends| (ends[0], ends[ends.len() - 1]));
             let (from, to) = own.unwrap_or(window);
-            if !run.has(call) || call.end() <= from || call.end() > to {
+            if run.threads.is_some() && own_calls.has(call) || !run.has(call) || call.end() <= from || call.end() > to {
                 return;
             }
             (first, last) = (first.min(call.start), last.max(call.end()));
@@ -197,7 +199,7 @@ impl Look {
         let mut reader = TraceReader::new(&mut *input)?;
         let (files, sets) = match side {
             TracedSide::Program => {
-                let (files, sets) = read_names(&mut reader)?;
+                let (files, sets, _) = read_names(&mut reader)?;
                 (files, Some(sets))
             }
             // The tree is known when the first calls are.
@@ -333,6 +335,48 @@ impl Look {
             counts[usize::from(facts.is_dir)] += 1.0;
         }
         [figures.files, figures.directories] = counts;
+    }
+}
+
+/// Calls that the engine makes by itself in a thread of a script: no flowop is it. It opens each directory to look up
+/// names in it, when it needs it first, and looks at a file at times, by `statx`, which no flowop makes.
+#[derive(Debug, Default)]
+struct OwnCalls {
+    /// The directories that each thread has open for that, with how often it has them open to read them.
+    open: HashMap<(u32, PathId), u32>,
+    /// What each thread opened in its last call.
+    opened: HashMap<u32, PathId>,
+}
+
+impl OwnCalls {
+    /// True for such a call.
+    fn has(&mut self, call: &TracedCall) -> bool {
+        let opened = self.opened.remove(&call.thread);
+        let Some(path) = call.path else { return false };
+        let directory = (call.thread, path);
+        match call.kind.get().class {
+            CallClass::Open if holds_names_only(call) => {
+                if call.result >= 0 {
+                    self.opened.insert(call.thread, path);
+                    self.open.entry(directory).or_default();
+                }
+                true
+            }
+            CallClass::Open if call.result >= 0 => {
+                self.open.entry(directory).and_modify(|readers| *readers += 1);
+                false
+            }
+            CallClass::Fstat => opened == Some(path),
+            CallClass::Stat => call.kind.get().name == "statx",
+            CallClass::Close => match self.open.get_mut(&directory) {
+                Some(readers @ 1..) => {
+                    *readers -= 1;
+                    false
+                }
+                found => found.is_some(),
+            },
+            _ => false,
+        }
     }
 }
 

@@ -162,6 +162,12 @@ fn script_trace() -> Vec<u8> {
         trace.call("close", name, |_| ());
     }
     annotate(&mut trace, "gate opens", 7);
+    // The engine opens the directory to look up names, and looks at a file.
+    trace.open("/e/log", wml_trace::flags::O_PATH as u32);
+    trace.last().thread = 8;
+    for (kind, path) in [("fstat", "/e/log"), ("statx", "/e/log/a"), ("close", "/e/log")] {
+        trace.call(kind, path, |call| call.thread = 8);
+    }
     for n in 0..60 {
         // The second worker ends earlier.
         let thread = if n < 40 { 8 + n % 2 } else { 8 };
