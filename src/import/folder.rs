@@ -61,6 +61,8 @@ struct FactorDescription {
     levels: Vec<String>,
     /// Whether all runs of an arm come before those of the next, or the name of the order.
     in_order: Option<toml::Value>,
+    /// What a search wants, whose results decide on the next load.
+    search: Option<toml::Value>,
 }
 
 #[derive(Deserialize)]
@@ -347,7 +349,7 @@ fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
     let of_block = if found.rule.kind == "ab" { 4 } else { found.arms.len() };
     // A sweep in order repeats all of its values, one after the other.
     let is_in_order = found.rule.in_order == Some(toml::Value::Boolean(true));
-    let has_blocks = of_block > 0 && (!is_in_order || found.rule.kind == "sweep");
+    let has_blocks = of_block > 0 && found.rule.search.is_none() && (!is_in_order || found.rule.kind == "sweep");
     let runs_of_block = has_blocks.then_some(of_block);
     let metrics = found.metrics.iter().filter_map(|name| name.parse().ok()).collect();
     let own = found.arms.iter().map(|arm| arm.metric.as_ref()?.parse().ok()).collect();

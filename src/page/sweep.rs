@@ -94,7 +94,9 @@ fn over_load(sweep: &Sweep, (title, y_title): (&str, &str), metric: &str, all: &
         None => ChartAxis::categories(&sweep.factor, levels),
     };
     let mut chart = Chart::new(x, y);
-    if let Some(knee) = points.iter().position(|(n, _)| sweep.knee == Some(*n)) {
+    // Where there is a limit, its place is what was asked for.
+    let knee = points.iter().position(|(n, _)| sweep.knee == Some(*n)).filter(|_| limit.is_none());
+    if let Some(knee) = knee {
         chart.vertical_line(place(knee), "rule", "knee");
     }
     if let Some(limit) = limit {
@@ -133,7 +135,8 @@ fn over_load(sweep: &Sweep, (title, y_title): (&str, &str), metric: &str, all: &
     let legend = series.iter().map(|series| (series.class, series.name.to_owned()));
     Picture {
         title: title.to_owned(),
-        note: "Each point is the mean of the runs at a load, with its 95 % interval.".to_owned(),
+        note: "Each point is the mean of the runs at a load, with its 95 % interval.".to_owned()
+            + &limit.map_or_else(String::new, |limit| format!(" The dashed line is the limit: {}.", limit.limit)),
         legend: if series.len() > 1 { legend.collect() } else { Vec::new() },
         drawing: chart.drawing(title),
         table,

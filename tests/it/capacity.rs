@@ -49,7 +49,10 @@ fn a_search_is_resumed_and_has_a_picture_with_its_limit() {
     assert!(document["points"].as_array().unwrap().iter().any(|point| point["figures"]["seconds"]["value"].is_f64()));
     lab.run("report r -o page.html", 0);
     let page = fs::read_to_string(lab.path("page.html")).unwrap();
-    assert!(page.contains("seconds over load") && page.contains("seconds &lt; 45ms"), "the page has the limit");
+    assert!(
+        page.contains("seconds over load") && page.contains("The dashed line is the limit: seconds &lt; 45ms."),
+        "the page has the limit"
+    );
     assert!(lab.run("sweep --resume r --repeats 5", 3).contains("a search decides on its runs itself"));
 }
 
