@@ -309,26 +309,36 @@ mod tests {
         assert!((0..100).filter(is_told).count() >= 70);
     }
 
-    /// Queues with Poisson arrivals and exponential service at several limits, with the spread that p99 has in runs of ten
-    /// thousand requests: the interval has the true load as often as it says, and the answer is within 5 %.
+    /// The 99th percentile of the response times of `requests` requests that arrive at a rate at a queue with exponential
+    /// service, 200 a second.
+    fn p99(rate: f64, requests: usize, rng: &mut Xoshiro256PlusPlus) -> f64 {
+        let mut draw = |mean: f64| -mean * (1.0 - rng.random::<f64>()).ln();
+        let (mut wait, mut responses) = (0.0_f64, Vec::with_capacity(requests));
+        for _ in 0..requests {
+            let response = wait + draw(1.0 / 200.0);
+            responses.push(response);
+            wait = (response - draw(1.0 / rate)).max(0.0);
+        }
+        *responses.select_nth_unstable_by(requests * 99 / 100, f64::total_cmp).1
+    }
+
+    /// The 99th percentile of a queue with Poisson arrivals and exponential service is 4.605 / (μ − λ). The load at which it
+    /// reaches a limit is found within 5 %.
     #[test]
-    fn the_capacity_of_noisy_queues_is_found() {
+    fn the_capacity_of_a_queue_is_found() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
-        for (share, spread) in [(0.5, 0.04), (0.7, 0.07), (0.85, 0.15)] {
+        for share in [0.5, 0.7, 0.85] {
             let truth = 200.0 * share;
-            let (mut inside, mut near, mut all) = (0, 0, 0);
-            for n in 0..400 {
+            let limit = 100_f64.ln() / (200.0 - truth);
+            let (mut inside, mut near, all) = (0, 0, 60);
+            for n in 0..all {
                 let first = if n % 2 == 0 { 50.0 } else { 190.0 };
-                let (found, _) = search(first, false, |rate| {
-                    let left: f64 = (200.0 - rate).max(1.0);
-                    ((200.0 - truth) / left).ln() + spread * normal(&mut rng)
-                });
-                all += 1;
+                let (found, _) = search(first, false, |rate| (p99(rate, 11_000, &mut rng) / limit).ln());
                 let Capacity::Found(found) = found else { continue };
                 inside += usize::from(found.low <= truth && truth <= found.high);
                 near += usize::from((found.value / truth - 1.0).abs() <= 0.05);
             }
-            assert!(inside * 100 >= all * 85 && near * 100 >= all * 95, "{share}: {inside}, {near} of {all}");
+            assert!(inside * 100 >= all * 80 && near * 100 >= all * 95, "{share}: {inside}, {near} of {all}");
         }
     }
 
