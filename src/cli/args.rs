@@ -300,7 +300,7 @@ pub(super) enum CliCommand {
             one is outside, 11 if one is unclear."
     )]
     Fidelity(FidelityArgs),
-    /// Make the calls of a trace again, below a directory, and say what came out differently
+    /// Make the calls of a trace again, and say what came out differently
     #[command(
         after_help = "The files that the trace begins with are made in DIR/wmlrun-replay, and stay there until the next \
             replay. Exit status: 0 if every call and the names at the end are as recorded, else 1."

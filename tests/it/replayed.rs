@@ -137,7 +137,7 @@ fn tar() -> RecordedProgram {
 fn tar_does_the_same_again_and_leaves_the_same_tree() {
     let tar = tar();
     // The second replay removes what the first one left.
-    for more in [&["--json"][..], &["--speed", "x100", "--json"]] {
+    for more in [&["--json"][..], &["--speed", "x100", "--json"], &["--speed", "timed", "--no-think", "--json"]] {
         let output = tar.replay(&tar.trace(), more).exits(0);
         let value: Value = serde_json::from_str(&output.stdout).unwrap();
         assert_eq!((value["equal"].as_bool(), value["differ"].as_u64()), (Some(true), Some(0)), "{}", output.stdout);
