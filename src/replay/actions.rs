@@ -357,7 +357,8 @@ impl PlanBuilder<'_> {
             }
             CallClass::Mknod => {
                 if ok && !exists && !found.is_cut {
-                    self.tree.create(found.place, FileKind::File);
+                    let node = self.tree.create(found.place, FileKind::Unknown);
+                    self.tree.node(node).made_by = Some((me.thread, me.op));
                 }
                 self.add(call, simple(Do::MakeFile));
             }

@@ -2,7 +2,7 @@
 //! descriptor is held, and no call follows a symbolic link.
 
 use crate::names::{NameId, ReplayNames};
-use crate::plan::{ReplayAction, ReplayOp};
+use crate::plan::{MAKES_PIPE, ReplayAction, ReplayOp};
 use crate::tree::NOTHING;
 use std::ffi::CStr;
 use std::sync::atomic::{
@@ -297,6 +297,7 @@ impl ReplayFiles<'_> {
                 }
                 as_result(made, no_value)
             }
+            ReplayAction::MakeFile if op.flags == MAKES_PIPE => as_result(given::make_pipe(dir, name), no_value),
             ReplayAction::MakeFile => as_result(given::make_file(dir, name), no_value),
             ReplayAction::Rename => {
                 as_result(second().and_then(|(to, new)| given::rename(dir, name, to, new, op.flags)), no_value)

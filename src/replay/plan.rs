@@ -91,6 +91,9 @@ pub(crate) const SIGN_ONLY: u8 = 4;
 /// Its result says nothing here.
 pub(crate) const ANY_RESULT: u8 = 8;
 
+/// `mknod` makes a pipe: later calls say so.
+pub(crate) const MAKES_PIPE: u32 = 1;
+
 /// A call of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReplayOp {
@@ -222,6 +225,11 @@ impl ReplayPlan {
             last: 0,
         };
         reader.for_each(|event, paths| builder.event(event, paths))?;
+        for node in builder.tree.nodes.iter().filter(|node| node.kind == FileKind::Pipe && !node.is_initial) {
+            if let Some((thread, op)) = node.made_by {
+                builder.threads[thread as usize].ops[op as usize].flags = MAKES_PIPE;
+            }
+        }
         let (header, missing) = (reader.header().clone(), reader.missing());
         let begin = builder.first.unwrap_or(0);
         for due in builder.threads.iter_mut().flat_map(|thread| &mut thread.due).filter(|_| !wish.leaves_out_thinking) {
@@ -412,7 +420,9 @@ impl PlanBuilder<'_> {
             node => node,
         };
         if node != NOTHING && self.tree.node(node).kind != FileKind::Directory && call.result >= 0 {
-            self.learn_size(node, call.stat_size.or(call.size));
+            // The text of a link has a length; a recorder that does not know it says 0.
+            let is_link = self.tree.node(node).kind == FileKind::Link;
+            self.learn_size(node, call.stat_size.or(call.size).filter(|size| !is_link || *size > 0));
         }
         FoundPath { node, ..found }
     }

@@ -15,7 +15,7 @@ impl TracedCall {
                 let new = libc::O_EXCL | libc::O_TRUNC;
                 flags & libc::O_CREAT != 0 && self.result >= 0 && (has_tree || flags & new != 0)
             }
-            CallClass::Mkdir | CallClass::Symlink => self.result >= 0,
+            CallClass::Mkdir | CallClass::Mknod | CallClass::Symlink => self.result >= 0,
             // The new name of a rename or link.
             CallClass::Rename | CallClass::Link => self.second_path == Some(path) && self.path != Some(path),
             _ => false,
