@@ -98,6 +98,11 @@ impl LoadLimit {
                 at(low),
                 shown(high)
             ),
+            Capacity::Unfinished { low: Some(low), high: Some(high) } if low >= high => format!(
+                "not complete: between {} and {} {limit} holds in some runs and not in others so far",
+                at(high),
+                shown(low)
+            ),
             Capacity::Unfinished { low, high } => {
                 let holds = low.map(|load| format!("holds at {}", at(load)));
                 let fails = high.map(|load| format!("does not at {}", at(load)));
@@ -341,6 +346,30 @@ mod tests {
             sweep("x", "n", &levels, &[vec![run(first, 1.0)], vec![run(2.0, 1.0)]], ResponseMethod::Sfs3)
         };
         assert_eq!((names(3.0).has_doubtful_order(), names(1.0).has_doubtful_order()), (true, false));
+    }
+
+    #[test]
+    fn the_answer_of_a_search_is_told() {
+        let of = |found| {
+            let (limit, metric) = ("v.latency.p99 < 20ms".to_owned(), "v.latency.p99".to_owned());
+            let found = LoadLimit { limit, metric, threshold: 2e7, found };
+            (found.text("users"), found.code())
+        };
+        let found = Capacity::Found(Estimate { value: 19.0, low: 17.0, high: 21.0 });
+        let (low, high) = (Some(8.0), Some(16.0));
+        for (found, code, text) in [
+            (found, 0, "v.latency.p99 < 20ms holds up to users=19 [17, 21]"),
+            (Capacity::AlwaysMet { load: 64.0 }, 0, "up to users=64"),
+            (Capacity::NeverMet { load: 1.0 }, 10, "never holds: not even at users=1"),
+            (Capacity::NotMonotone { low: 8.0, high: 9.0 }, 11, "no greatest load: at users=9 the runs kept"),
+            (Capacity::Unstable { low: 8.0, high: 9.5 }, 11, "unstable: between users=8 and 9.50"),
+            (Capacity::Unfinished { low, high }, 11, "holds at users=8, does not at users=16"),
+            (Capacity::Unfinished { low: high, high: low }, 11, "between users=8 and 16"),
+            (Capacity::Unfinished { low: None, high: None }, 11, "is not known at any load"),
+        ] {
+            let (said, status) = of(found);
+            assert!(said.contains(text) && status == code, "{said} {status}");
+        }
     }
 
     /// Two runs of which one is three times as fast have an interval that is wider than the mean.
