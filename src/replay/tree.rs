@@ -18,6 +18,8 @@ pub(crate) const ROOT: u32 = 0;
 const RELATIVE: &[u8] = b".relative";
 /// Below it is what symbolic links lead to, if the trace does not say what that is.
 const TARGETS: &[u8] = b".targets";
+/// Nothing has this name there.
+const MISSING: &[u8] = b"missing";
 /// How many links a path may have.
 const MOST_LINKS: usize = 40;
 /// How long the text of a link is, if the trace does not tell.
@@ -376,7 +378,8 @@ impl ReplayTree {
                 if links > MOST_LINKS {
                     return self.cut(place, at, n, all);
                 }
-                place = self.target(at, call, is_last);
+                let below = (n + 2 == self.chain.len()).then(|| self.component(n + 1, all));
+                place = self.target(at, call, is_last, below);
                 at = self.entry(place).map_or(NOTHING, |known| known.node);
             }
             if is_last {
@@ -406,24 +409,35 @@ impl ReplayTree {
         FoundPath { place, name: self.names.number(&text), node, is_cut: true }
     }
 
-    /// What a link leads to: the file that the call says, or else one that nothing else leads to.
-    fn target(&mut self, link: u32, call: &TracedCall, is_last: bool) -> FilePlace {
+    /// What a link leads to: what the call says, or else something that nothing else leads to. `below` is the last name of the
+    /// path, if that is in what the link leads to.
+    fn target(&mut self, link: u32, call: &TracedCall, is_last: bool, below: Option<NameId>) -> FilePlace {
         if let Some(known) = self.nodes[link as usize].target {
             return known;
         }
-        let known = call.file.filter(|_| is_last).and_then(|id| self.ids.get(&key(id)).copied());
-        let known = known.filter(|node| self.nodes[*node as usize].kind != FileKind::Link);
+        let known = call.file.and_then(|id| self.ids.get(&key(id)).copied());
+        let known = known.map(|node| &self.nodes[node as usize]).filter(|node| node.kind != FileKind::Link);
+        let known = match is_last {
+            true => known.map(|node| node.place),
+            false => known
+                .filter(|node| below == Some(node.place.name))
+                .map(|node| self.nodes[node.place.dir as usize].place),
+        };
         let place = match known {
-            Some(node) => self.nodes[node as usize].place,
+            Some(place) => place,
             None => {
                 if self.hidden == NOTHING {
                     let place = FilePlace { dir: ROOT, name: self.names.number(TARGETS) };
                     self.hidden = self.reveal(place, FileKind::Directory);
                 }
                 let place = FilePlace { dir: self.hidden, name: self.names.number(link.to_string().as_bytes()) };
-                match call.result == -i64::from(numbers::ENOENT) {
-                    true => self.set_entry(place, NOTHING),
-                    false if is_last => drop(self.reveal(place, FileKind::Unknown)),
+                match is_last {
+                    // It may come to be there.
+                    true if call.result == -i64::from(numbers::ENOENT) => {
+                        let name = self.names.number(MISSING);
+                        return FilePlace { name, ..place };
+                    }
+                    true => drop(self.reveal(place, FileKind::Unknown)),
                     false => drop(self.reveal(place, FileKind::Directory)),
                 }
                 place
@@ -484,8 +498,7 @@ impl ReplayTree {
     pub(crate) fn learn_least_size(&mut self, node: u32, least: u64) {
         let node = &mut self.nodes[node as usize];
         if node.is_initial && !node.is_changed && !node.is_size_known {
-            node.size = node.size.max(least);
-            node.first_size = node.size;
+            (node.size, node.first_size) = (node.size.max(least), node.size.max(least));
         }
     }
 
@@ -521,9 +534,8 @@ impl ReplayTree {
             self.move_below(replaced);
         }
         for node in [node, replaced] {
-            if let Some(file) = self.nodes.get(node as usize).filter(|file| file.names > 0)
-                && let Some(id) = file.id
-            {
+            let file = self.nodes.get(node as usize).filter(|file| file.names > 0);
+            if let Some(id) = file.and_then(|file| file.id) {
                 self.ids.insert(id, node);
             }
         }

@@ -176,6 +176,20 @@ fn a_database_does_the_same_again() {
     assert_eq!(tree(&sqlite.work()), tree(&sqlite.made(&sqlite.work())));
 }
 
+#[test]
+fn links_and_pipes_are_made_again() {
+    let command = "ln -s src/d1 k; cat k/e1/no; cat k/e1/f1 >copy; chmod 600 k/e1/f1; ln -s later l; cat l; \
+        echo x >later; cat l; mkfifo p; ls -l k p; mv src/d2 src/other; cat src/other/e2/f2; rm k";
+    let lay_out = |dir: &Path| {
+        lay_out_tree(dir);
+        // No call of these tells that it is another name of a file.
+        fs::remove_file(dir.join("src/second")).unwrap();
+    };
+    let links = RecordedProgram::new(lay_out, command);
+    links.replay(&links.trace(), &[]).exits(0);
+    assert_eq!(tree(&links.work()), tree(&links.made(&links.work())));
+}
+
 /// Replays a trace that lies. It ends with 1, and names this.
 fn names(program: &RecordedProgram, trace: &Path, what: &str) {
     let output = program.replay(trace, &[]).exits(1);
