@@ -286,9 +286,9 @@ pub(super) enum CliCommand {
     /// Write a script that does what a recorded program did
     #[command(after_help = "`wmlrun fidelity` says how far the script is from the program.")]
     Learn {
-        /// The trace of `wmlrun record` or `wmlrun trace import`
-        #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
-        trace: PathBuf,
+        /// The trace of `wmlrun record` or `wmlrun trace import`; several, of runs of one program, tell how they differ
+        #[arg(value_name = "TRACE", required = true, value_hint = ValueHint::FilePath)]
+        traces: Vec<PathBuf>,
         /// Learn from a trace that lacks calls or its end
         #[arg(long)]
         incomplete: bool,

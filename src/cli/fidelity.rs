@@ -80,7 +80,7 @@ pub(super) fn fidelity(args: &FidelityArgs, script: &library::FoundScript) -> Re
     }
     if args.write {
         let when = conditions(args, &command, pairs.len());
-        write_back(script, &fidelity.in_header(&script.text, &when))?;
+        write_back(script, &fidelity.in_header(&script.text, &when, &args.set))?;
     }
     Ok(match fidelity.verdict() {
         FidelityVerdict::Inside => 0,

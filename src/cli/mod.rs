@@ -178,7 +178,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             }
             CliCommand::Record(args) => recording::record(&args),
             CliCommand::Trace { what } => recording::trace(&what),
-            CliCommand::Learn { trace, incomplete } => recording::learn(&trace, incomplete),
+            CliCommand::Learn { traces, incomplete } => recording::learn(&traces, incomplete),
             CliCommand::Fidelity(args) => fidelity::fidelity(&args, &find(&args.script)?),
             CliCommand::Replay(args) => replay::replay(&args),
             CliCommand::Age(args) => age::age(&args),

@@ -8,6 +8,7 @@ use super::recording_overhead;
 use super::stdout::Stdout;
 use crate::comparison::AsJson as _;
 use crate::diag::Failure;
+use crate::learn::{LearnedScript, RecordingsCompared, TracedRun, TracedSide};
 use crate::measure::mount;
 use crate::os::held_dir::HeldDir;
 use crate::os::signals::{self, BrokenOff};
@@ -442,16 +443,30 @@ pub(super) fn trace(command: &TraceCommand) -> Result<u8, Failure> {
     }
 }
 
-/// Prints a script that does what the program of a trace did.
-pub(super) fn learn(path: &Path, incomplete: bool) -> Result<u8, Failure> {
-    let learned = crate::learn::learn(opened(path)?, VERSION).map_err(named(path))?;
-    if learned.is_incomplete && !incomplete {
-        let help = "record it again, or learn from what is there by `--incomplete`";
-        return Err(Failure::wrong(format!("{}: the trace is incomplete", path.display()), help));
+/// Prints a script that does what the program of a trace did: of several traces, that of the one nearest to their mean.
+pub(super) fn learn(paths: &[PathBuf], incomplete: bool) -> Result<u8, Failure> {
+    let learn = |path: &PathBuf| {
+        let learned = crate::learn::learn(opened(path)?, VERSION).map_err(named(path))?;
+        if learned.is_incomplete && !incomplete {
+            let help = "record it again, or learn from what is there by `--incomplete`";
+            return Err(Failure::wrong(format!("{}: the trace is incomplete", path.display()), help));
+        }
+        Ok(learned)
+    };
+    let mut all = paths.iter().map(learn).collect::<Result<Vec<LearnedScript>, Failure>>()?;
+    let mut nearest = 0;
+    if let [first, _, ..] = all.as_slice() {
+        let end = first.transaction.as_ref();
+        let read = |path: &PathBuf| TracedRun::read(opened(path)?, TracedSide::Program, end).map_err(named(path));
+        let compared = RecordingsCompared::of(&paths.iter().map(read).collect::<Result<Vec<_>, Failure>>()?);
+        nearest = compared.nearest;
+        all[nearest].text = compared.in_header(&all[nearest].text);
     }
+    let learned = &all[nearest];
     print_lines(learned.text.trim_end());
     let share = 100.0 * learned.modelled as f64 / learned.calls.max(1) as f64;
-    notice(&format!("{} % of {} are in the script", fixed(share, 1), count(learned.calls, "call")));
+    let of = if all.len() > 1 { format!(" of {}", paths[nearest].display()) } else { String::new() };
+    notice(&format!("{} % of {}{of} are in the script", fixed(share, 1), count(learned.calls, "call")));
     Ok(0)
 }
 

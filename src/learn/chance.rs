@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct FileChanges {
     /// Sets of which files are made, removed or renamed in an alternative, or a drawn number of times.
     pub(crate) by_chance: BTreeSet<u16>,
+    /// Likewise directories.
+    pub(crate) dirs_by_chance: BTreeSet<u16>,
     /// Files of each set that the loops make, and that they remove.
     pub(crate) made: BTreeMap<u16, u64>,
     pub(crate) removed: BTreeMap<u16, u64>,
@@ -36,6 +38,7 @@ impl FileChanges {
                 own.made.iter().for_each(|(set, n)| *found.made.entry(*set).or_default() += n);
                 own.removed.iter().for_each(|(set, n)| *found.removed.entry(*set).or_default() += n);
                 found.by_chance.append(&mut own.by_chance);
+                found.dirs_by_chance.append(&mut own.dirs_by_chance);
             }
             for (set, balance) in &balance {
                 let (most, least) = (found.more.entry(*set).or_default(), found.missing.entry(*set).or_default());
@@ -44,6 +47,15 @@ impl FileChanges {
             }
         }
         found
+    }
+
+    /// True if a loop mostly makes, or mostly removes: with more files it has more to do.
+    pub(crate) fn grows(one: &Loop) -> bool {
+        let mut own = Self::default();
+        add(one, &one.body, false, &mut own);
+        let sum = |all: &BTreeMap<u16, u64>| all.values().sum::<u64>();
+        let (made, removed) = (sum(&own.made), sum(&own.removed));
+        made.abs_diff(removed) * 2 > made.max(removed).max(1)
     }
 
     /// Files that are made or removed.
@@ -66,7 +78,10 @@ fn add_node(one: &Loop, body: &LoopBody, node: &LoopNode, is_by_chance: bool, fo
         }
         let symbol = one.symbols.get(body.tree.leaves[n]);
         if is_by_chance && symbol.action.changes_existence() {
-            found.by_chance.extend([symbol.set, symbol.to]);
+            match symbol.action {
+                CallAction::MakeDir | CallAction::RemoveDir => drop(found.dirs_by_chance.insert(symbol.set)),
+                _ => found.by_chance.extend([symbol.set, symbol.to]),
+            }
         }
         let mut count = |all: fn(&mut FileChanges) -> &mut BTreeMap<u16, u64>, set: u16| {
             *all(found).entry(set).or_default() += body.leaves[n].calls;

@@ -30,7 +30,9 @@ mod tree;
 mod values;
 mod waits;
 
-pub use fidelity::{Fidelity, FidelityDocument, FidelityRow, FidelityVerdict, TracedRun, TracedSide, TransactionEnd};
+pub use fidelity::{
+    Fidelity, FidelityDocument, FidelityRow, FidelityVerdict, RecordingsCompared, TracedRun, TracedSide, TransactionEnd,
+};
 
 use action::CallAction;
 use cut::CutBy;
@@ -46,6 +48,13 @@ use wml_text::count::{count, grouped};
 use wml_text::wrap::fill;
 use wml_text::{duration, size};
 use wml_trace::{TraceError, TraceEvent, TraceReader};
+
+/// What a person can change at once: the variable, and what it is.
+const SCALES: [(&str, &str); 3] = [
+    ("$clients", "threads of the loop that takes most time"),
+    ("$files", "a factor of the numbers of files and directories"),
+    ("$scale", "a factor of the sizes of files, not of single reads and writes"),
+];
 
 /// A script that was learned.
 #[derive(Debug)]
@@ -173,8 +182,13 @@ pub fn learn(mut input: impl Read + Seek, version: &str) -> Result<LearnedScript
     if let Some((name, end)) = &transaction {
         let _ = writeln!(text, "#\n{}", end.line(name));
     }
-    let _ = writeln!(text, "#\n{NOT_COMPARED}\n");
-    text.push_str(&writer.write(&model));
+    let _ = writeln!(text, "#\n{NOT_COMPARED}\n#");
+    let script = writer.write(&model);
+    let known = SCALES.iter().filter(|(name, _)| script.contains(&format!("set {name}=")));
+    let known = known.map(|(name, what)| format!("{name}: {what}.")).collect::<Vec<_>>().join(" ");
+    fill(&known, 108, "").lines().for_each(|line| _ = writeln!(text, "# {line}"));
+    // Arithmetic is of one dialect of Filebench, random variables are of the other.
+    let _ = writeln!(text, "#\n# dialect: fsl\n\n{script}");
     Ok(LearnedScript {
         text,
         is_incomplete,

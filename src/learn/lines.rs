@@ -373,7 +373,8 @@ impl LoopWriter<'_, '_> {
                         let passes = samples.moved as f64 / most.max(1) as f64;
                         let again = symbol.slot == NO_SLOT && passes > 2.0 && set.starts as f64 >= 0.5 * passes;
                         if again && set.is_single && most > 0 && symbol.action == CallAction::Write {
-                            let _ = write!(attributes, ",wrap={}", size::in_script(most));
+                            let wrap = self.script.scaled(most, &format!("{name}_wrap"));
+                            let _ = write!(attributes, ",wrap={wrap}");
                         }
                     }
                     OffsetPattern::At(drawn) => {
@@ -392,16 +393,18 @@ impl LoopWriter<'_, '_> {
                             let _ = write!(attributes, ",align={}", size::in_script(align));
                         }
                         if end < all / 10 * 9 {
-                            let _ = write!(attributes, ",workingset={}", size::in_script(end));
+                            let end = self.script.scaled(end, &format!("{name}_workingset"));
+                            let _ = write!(attributes, ",workingset={end}");
                         }
                     }
                     OffsetPattern::Hot { end, align, theta } => {
                         let variable = format!("{name}_at");
-                        let items = end / align;
+                        let items = format!("{variable}_items");
+                        let _ = writeln!(self.script.variables, "set ${items}={} * $scale", end / align);
                         let theta = at_most(theta, 2);
                         let _ = writeln!(
                             self.script.variables,
-                            "set ${variable}=randvar(type=zipf,items={items},unit={align},theta={theta},scramble=true)"
+                            "set ${variable}=randvar(type=zipf,items=${items},unit={align},theta={theta},scramble=true)"
                         );
                         let _ = write!(attributes, ",at=${variable}");
                     }

@@ -135,7 +135,8 @@ impl<'a> ScriptWriter<'a> {
                     let each = (one.iterations as usize / one.threads.max(1)).max(1) * one.threads / one.instances;
                     // The rare part ends an iteration of the thread.
                     let each = each / one.rare.as_ref().map_or(1, |(every, _)| *every as usize + 1);
-                    let _ = writeln!(settings, "set ${name}_times={}", each.max(1));
+                    let files = if FileChanges::grows(one) { " * $files" } else { "" };
+                    let _ = writeln!(settings, "set ${name}_times={}{files}", each.max(1));
                     let _ = writeln!(
                         threads,
                         "    flowop finishoncount name={name}_end,target={name}_all,value=${name}_times"
@@ -155,7 +156,12 @@ impl<'a> ScriptWriter<'a> {
         let variables = std::mem::take(&mut self.variables);
         let gap = if variables.is_empty() { "" } else { "\n" };
         let end = if ends { "run 3600" } else { "run 60" };
-        format!("{mode}{settings}\n{variables}{gap}{sets}\n{}{processes}{end}\n", self.composites)
+        let scales = ["files", "scale"].iter().filter(|name| {
+            let factor = format!("${name}");
+            [&settings, &variables, &sets].iter().any(|text| text.contains(&factor))
+        });
+        let scales: String = scales.map(|name| format!("set ${name}=1\n")).collect();
+        format!("{mode}{scales}{settings}\n{variables}{gap}{sets}\n{}{processes}{end}\n", self.composites)
     }
 
     fn file_sets(&mut self, settings: &mut String) -> String {
@@ -168,13 +174,13 @@ impl<'a> ScriptWriter<'a> {
             if set.is_single && !self.changes.by_chance.contains(&n) {
                 let exists = set.existing > 0 || self.replaced.contains(&n) || !self.changes.made.contains_key(&n);
                 let exists = if exists { ",prealloc" } else { "" };
-                let bytes = size::in_script(sizes.last().copied().unwrap_or(0));
-                let _ = writeln!(text, "define file name={},path=$dir,size={bytes}{exists}", set.name);
+                let size = self.scaled(sizes.last().copied().unwrap_or(0), &format!("{}_size", set.name));
+                let _ = writeln!(text, "define file name={},path=$dir,size={size}{exists}", set.name);
                 continue;
             }
             let size = self.file_sizes(&sizes, set);
             let (entries, percent) = self.entries(n, set);
-            let _ = writeln!(settings, "set ${}_files={entries}", set.name);
+            let _ = writeln!(settings, "set ${}_files={entries} * $files", set.name);
             let width = if set.dirs <= 1 { 1_000_000 } else { (set.sizes.len() as u64 / set.dirs).max(1) };
             let line = format!(
                 "define fileset name={},path=$dir,entries=${}_files,{size},dirwidth={width},prealloc={percent}",
@@ -184,15 +190,15 @@ impl<'a> ScriptWriter<'a> {
         }
         for n in &self.with_links {
             let set = self.set(*n);
-            let entries = set.created + room(set.created);
-            let _ =
-                writeln!(text, "define fileset name={}_links,path=$dir,entries={entries},dirwidth=1000000", set.name);
+            let _ = writeln!(settings, "set ${}_links={} * $files", set.name, set.created + room(set.created));
+            let name = &set.name;
+            let _ = writeln!(text, "define fileset name={name}_links,path=$dir,entries=${name}_links,dirwidth=1000000");
         }
         for n in self.with_dirs.clone() {
             let set = self.set(n);
             let all = set.leafdirs + set.leafdirs_existing;
-            let all = (all + if self.changes.by_chance.contains(&n) { room(all) } else { 0 }).max(1);
-            let _ = writeln!(settings, "set ${}_directories={all}", set.name);
+            let all = (all + if self.changes.dirs_by_chance.contains(&n) { room(all) } else { 0 }).max(1);
+            let _ = writeln!(settings, "set ${}_directories={all} * $files", set.name);
             let percent = if set.leafdirs_existing > 0 { set.leafdirs_existing * 100 / all } else { 0 };
             let prealloc = if percent > 0 { format!(",prealloc={percent}") } else { String::new() };
             let _ = writeln!(
@@ -233,7 +239,7 @@ impl<'a> ScriptWriter<'a> {
     /// The attribute with the sizes of a set's files.
     fn file_sizes(&mut self, sorted: &[u64], set: &LearnedSet) -> String {
         let rows = match Drawn::of(sorted) {
-            Drawn::Always(size) => return format!("size={}", size::in_script(size)),
+            Drawn::Always(size) => return format!("size={}", self.scaled(size, &format!("{}_size", set.name))),
             Drawn::Table(_) => sizes_of_files(sorted),
         };
         let rows = rows.iter().map(|(bytes, files)| {
@@ -242,7 +248,16 @@ impl<'a> ScriptWriter<'a> {
         });
         let name = format!("{}_file_sizes", set.name);
         let _ = writeln!(self.variables, "set ${name}=\"{}\"", rows.collect::<Vec<_>>().join(" "));
-        format!("sizetable=${name}")
+        format!("sizetable=${name},sizescale=$scale")
+    }
+
+    /// A number of bytes that the scale of the script multiplies: the variable that is set to it.
+    pub(crate) fn scaled(&mut self, bytes: u64, variable: &str) -> String {
+        if bytes == 0 {
+            return "0".to_owned();
+        }
+        let _ = writeln!(self.variables, "set ${variable}={} * $scale", size::in_script(bytes));
+        format!("${variable}")
     }
 
     /// The flowops of a thread.

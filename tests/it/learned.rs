@@ -223,6 +223,54 @@ fn a_script_that_is_learned_from_a_run_makes_the_same_calls() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
+/// The files below a directory, and their bytes. The mark of a file set is none.
+fn files_below(dir: &Path) -> (u64, u64) {
+    let (mut files, mut bytes) = (0, 0);
+    let all = fs::read_dir(dir).unwrap().map(Result::unwrap);
+    for entry in all.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b".")) {
+        let meta = entry.metadata().unwrap();
+        let below = if meta.is_dir() { files_below(&entry.path()) } else { (1, meta.len()) };
+        files += below.0;
+        bytes += below.1;
+    }
+    (files, bytes)
+}
+
+#[test]
+fn a_learned_script_has_as_many_files_and_bytes_as_it_is_told() {
+    // Files that exist, and those that are made.
+    for (script, sets, set) in
+        [("webserver", &["nfiles=60", "nthreads=1"][..], "bigfileset"), ("copyfiles", &["nfiles=1000"], "")]
+    {
+        let own = Wml::new();
+        let more: Vec<&str> =
+            ["--runtime", "2"].into_iter().chain(sets.iter().flat_map(|set| ["--set", set])).collect();
+        let trace = recorded(&own, script, "a", &more, false);
+        let learned = Wml::new().args(["learn"]).args([&trace]).run().exits(0);
+        let path = own.dir().join("learned.wml");
+        fs::write(&path, &learned.stdout).unwrap();
+        let run = |name: &str, more: &[&str]| {
+            let dir = own.dir().join(name);
+            fs::create_dir(&dir).unwrap();
+            let path = path.to_str().unwrap();
+            let call = Wml::new().args(["run", path, "--runtime", "2", "--dir"]).args([&dir]).args(more);
+            call.alone().run().exits(0);
+            files_below(&dir.join(set))
+        };
+        let (files, bytes) = run("b", &[]);
+        let (more_files, more_bytes) = run("c", &["--set", "files=2", "--set", "scale=3"]);
+        assert!(files > 0 && bytes > 0, "{}", learned.stdout);
+        // Of files that are made, each thread makes one more than its number.
+        let off = more_files.abs_diff(2 * files);
+        assert!(off <= 4, "{files} and {more_files} files: {}", learned.stdout);
+        // A write has its size.
+        if script == "webserver" {
+            let ratio = more_bytes as f64 / bytes as f64;
+            assert!((5.9..6.1).contains(&ratio), "{ratio}: {}", learned.stdout);
+        }
+    }
+}
+
 #[test]
 fn what_is_no_trace_or_an_incomplete_one_is_not_learned_from() {
     let own = Wml::new().file("x", "no trace");

@@ -1,7 +1,7 @@
 //! Compiles `define fileset` and `define file` to file sets. The dialect decides defaults.
 
 use super::path_list::{left_to_shell, listed_directories, placed_below};
-use super::values::{evaluate, quantity};
+use super::values::{LARGEST, evaluate, quantity};
 use crate::fileset::{FilesetSpec, PreallocDraws, SizeRow, SizeTable};
 use crate::random::{self, Quantity, RandomVar, RandvarParams};
 use std::path::Path;
@@ -294,14 +294,16 @@ fn fraction(values: &Evaluated, name: &str, found: &mut Vec<Diagnostic>) -> Opti
 /// files. A row with one bound begins at the end of the row before it. `entries=`, if given, scales the counts.
 fn size_table(values: &Evaluated, entries: &mut u64, found: &mut Vec<Diagnostic>) -> Option<SizeTable> {
     let (value, span) = values.get("sizetable")?;
+    let scale = scale(values, found);
+    let size_of = |text: &str| size(text).map(|bytes| (bytes as f64 * scale) as u64).filter(|n| *n <= LARGEST);
     let mut rows = Vec::new();
     let mut above = 0;
     for word in value.print().split([' ', ',', '\n', '\t']).filter(|w| !w.is_empty()) {
         let row = word.split_once(':').and_then(|(bounds, count)| {
             let count = size(count)?;
             Some(match bounds.split_once('-') {
-                Some((low, high)) => SizeRow { above: size(low)?, up_to: size(high)?, count },
-                None => SizeRow { above, up_to: size(bounds)?, count },
+                Some((low, high)) => SizeRow { above: size_of(low)?, up_to: size_of(high)?, count },
+                None => SizeRow { above, up_to: size_of(bounds)?, count },
             })
         });
         let Some(row) = row else {
@@ -333,6 +335,18 @@ fn size_table(values: &Evaluated, entries: &mut u64, found: &mut Vec<Diagnostic>
     Some(SizeTable::new(&rows, *entries, total))
 }
 
+fn scale(values: &Evaluated, found: &mut Vec<Diagnostic>) -> f64 {
+    let Some((value, span)) = values.get("sizescale") else { return 1.0 };
+    match value.as_f64() {
+        Some(x) if x > 0.0 => x,
+        _ => {
+            let message = format!("`sizescale` is {}", value.print());
+            found.push(Diagnostic::error(Code::OutOfRange, span, message).help("it takes a number above 0"));
+            1.0
+        }
+    }
+}
+
 /// Parses a size with one of the units k, m, g, t.
 fn size(text: &str) -> Option<u64> {
     let (digits, shift) = split_unit(text);
@@ -340,5 +354,5 @@ fn size(text: &str) -> Option<u64> {
     // `inf`, `nan` and numbers below zero are numbers too, and no sizes.
     let fraction = || digits.parse::<f64>().ok().filter(|x| x.is_finite() && *x >= 0.0);
     let size = whole.or_else(|| fraction().map(|x| (x * (1_u64 << shift) as f64) as u64));
-    size.filter(|n| *n <= super::values::LARGEST)
+    size.filter(|n| *n <= LARGEST)
 }

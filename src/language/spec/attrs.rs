@@ -65,6 +65,7 @@ pub const FILESET: &[Attr] = &[
     attr("sizetable", Text, "", Wmlrun,
         "number of files in each range of sizes, as rows `UPPER:COUNT` or `LOW-HIGH:COUNT`: `4k:1990612 16k:473044 \
          31m-31m:5`; if `entries` is given, the counts are scaled to it"),
+    attr("sizescale", Real, "1", Wmlrun, "number by which the sizes of `sizetable` are multiplied"),
     attr("sizetotal", Size, "", Wmlrun,
         "total size of all files in bytes; sizes are distributed within the rows of `sizetable` to reach it"),
 ];

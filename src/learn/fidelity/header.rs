@@ -5,15 +5,30 @@ use wml_text::table::{Align, Table};
 use wml_text::wrap::fill;
 
 /// The first words of the part of a header.
-const BEGINS: &str = "# Fidelity: ";
+pub(super) const BEGINS: &str = "# Fidelity: ";
+/// What scales a learned script: the threads of a loop, and factors.
+const SCALES: [&str; 3] = ["clients", "files", "scale"];
 /// How its other lines begin.
 const GOES_ON: &str = "#   ";
 /// What a script that was only learned says instead.
 pub(crate) const NOT_COMPARED: &str = "# Fidelity: not compared with the program yet, by `wmlrun fidelity`.";
 
+/// What a learned script lets a person change, as it was compared.
+fn values(script: &str, sets: &[String]) -> String {
+    let given = |name: &str| sets.iter().rev().find_map(|set| set.strip_prefix(name)?.strip_prefix('='));
+    let own = |name: &str| script.lines().find_map(|line| line.strip_prefix(&format!("set ${name}=")));
+    let value = |name| given(name).or_else(|| own(name));
+    let known = SCALES.iter().filter_map(|name| Some(format!("${name}={}", value(name)?.trim())));
+    match known.collect::<Vec<_>>().join(", ") {
+        known if known.is_empty() => String::new(),
+        known => format!(" With {known}; other values were not compared."),
+    }
+}
+
 impl Fidelity {
-    /// The script with this comparison in its header, in the place of an earlier one. `of` says where and when it was made.
-    pub fn in_header(&self, script: &str, of: &str) -> String {
+    /// The script with this comparison in its header, in the place of an earlier one. `of` says where and when it was made; `sets` are
+    /// the variables that it was given.
+    pub fn in_header(&self, script: &str, of: &str, sets: &[String]) -> String {
         let is_part = |line: &str, inside: bool| line.starts_with(BEGINS) || inside && line.starts_with(GOES_ON);
         let (mut before, mut after, mut inside, mut found) = (Vec::new(), Vec::new(), false, false);
         for line in script.lines() {
@@ -33,7 +48,7 @@ impl Fidelity {
                 before.push("#");
             }
         }
-        let part = self.header_lines(of);
+        let part = self.header_lines(&format!("{of}{}", values(script, sets)));
         let mut text = String::new();
         for line in before.into_iter().chain(part.iter().map(String::as_str)).chain(after) {
             text.push_str(line);

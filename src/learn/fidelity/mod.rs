@@ -10,6 +10,7 @@
 
 mod figures;
 mod header;
+mod recordings;
 mod rows;
 mod sheet;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod transaction;
 pub(crate) use header::NOT_COMPARED;
 
 pub use figures::{TracedRun, TracedSide};
+pub use recordings::RecordingsCompared;
 pub use rows::{Fidelity, FidelityRow, FidelityVerdict};
 pub use sheet::FidelityDocument;
 pub use transaction::TransactionEnd;

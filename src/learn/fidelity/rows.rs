@@ -46,13 +46,13 @@ pub(crate) enum FidelityUnit {
 }
 
 /// A row of one pair.
-struct PairRow {
-    name: String,
-    scale: FidelityScale,
-    unit: FidelityUnit,
+pub(super) struct PairRow {
+    pub(super) name: String,
+    pub(super) scale: FidelityScale,
+    pub(super) unit: FidelityUnit,
     /// The program's figure, and the script's.
-    values: [f64; 2],
-    limit: (f64, f64),
+    pub(super) values: [f64; 2],
+    pub(super) limit: (f64, f64),
 }
 
 /// What a row says.
@@ -215,7 +215,7 @@ fn decided(rows: Vec<UndecidedRow>) -> Vec<FidelityRow> {
 }
 
 /// The classes with enough calls of one side, in all pairs together.
-fn classes(pairs: &[(TracedRun, TracedRun)]) -> Vec<CallClass> {
+pub(super) fn classes(pairs: &[(TracedRun, TracedRun)]) -> Vec<CallClass> {
     let share = |class: CallClass, side: fn(&(TracedRun, TracedRun)) -> &TracedRun| {
         pairs.iter().map(|pair| side(pair).summary.share(class)).sum::<f64>() / pairs.len().max(1) as f64
     };
@@ -224,7 +224,7 @@ fn classes(pairs: &[(TracedRun, TracedRun)]) -> Vec<CallClass> {
 }
 
 /// The classes in which the program spends most time.
-fn costliest(pairs: &[(TracedRun, TracedRun)]) -> BTreeSet<CallClass> {
+pub(super) fn costliest(pairs: &[(TracedRun, TracedRun)]) -> BTreeSet<CallClass> {
     let mut times: BTreeMap<CallClass, u64> = BTreeMap::new();
     let all = pairs.iter().flat_map(|(program, _)| &program.summary.classes);
     for (class, figures) in all.filter(|(_, figures)| figures.calls >= FEW_CALLS) {
@@ -236,7 +236,7 @@ fn costliest(pairs: &[(TracedRun, TracedRun)]) -> BTreeSet<CallClass> {
 }
 
 /// The rows of a pair.
-fn measured(
+pub(super) fn measured(
     sides: [&TracedRun; 2],
     is_whole: bool,
     classes: &[CallClass],

@@ -6,18 +6,24 @@ use wml_sheet::{Answer, Sheet, SheetBlock, SheetColumn, SheetTable, Tone};
 use wml_text::count::{at_most, count, measured};
 use wml_text::{duration, size};
 
+/// A figure in its unit.
+pub(super) fn shown(unit: FidelityUnit, value: f64) -> String {
+    match unit {
+        FidelityUnit::Percent => format!("{} %", at_most(value, 2)),
+        FidelityUnit::Count | FidelityUnit::PerSecond => measured(value),
+        FidelityUnit::Bytes => size::format(value as u64),
+        FidelityUnit::Nanoseconds => duration::latency(value),
+        FidelityUnit::Share => at_most(value, 3),
+    }
+}
+
 impl FidelityRow {
     /// The mean of the program (0) or of the script (1).
     fn figure(&self, side: usize) -> String {
-        let value = self.means[side];
-        match self.unit {
+        match self.scale == FidelityScale::Distance && side == 0 {
             // The distance of the program from itself is none.
-            _ if self.scale == FidelityScale::Distance && side == 0 => String::new(),
-            FidelityUnit::Percent => format!("{} %", at_most(value, 2)),
-            FidelityUnit::Count | FidelityUnit::PerSecond => measured(value),
-            FidelityUnit::Bytes => size::format(value as u64),
-            FidelityUnit::Nanoseconds => duration::latency(value),
-            FidelityUnit::Share => at_most(value, 3),
+            true => String::new(),
+            false => shown(self.unit, self.means[side]),
         }
     }
 

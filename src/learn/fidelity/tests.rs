@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{Fidelity, FidelityVerdict, TracedRun, TracedSide, TransactionEnd};
+use super::{Fidelity, FidelityVerdict, RecordingsCompared, TracedRun, TracedSide, TransactionEnd};
 use crate::tests::{CREATE, MadeTrace};
 use std::io::Cursor;
 
@@ -233,16 +233,36 @@ fn the_header_has_the_last_comparison() {
     let script =
         "# app: learned\n#\n# Transaction: loop1, ends with `closefile` of x.\n#\n# Fidelity: none yet.\n\nrun 60\n";
     let fidelity = compared(Behaviour { syncs: 0, ..PROGRAM }, 3);
-    let once = fidelity.in_header(script, "Once.");
+    let once = fidelity.in_header(script, "Once.", &[]);
     assert!(once.contains("# Fidelity: The script differs in ") && once.ends_with("\n\nrun 60\n"), "{once}");
     assert!(once.contains("\n#   syncs a transaction ") && !once.contains("none yet"), "{once}");
-    let twice = fidelity.in_header(&once, "Twice.");
+    let twice = fidelity.in_header(&once, "Twice.", &[]);
     assert_eq!(twice, once.replace("Once.", "Twice."));
+    // The values that a person may change are those of the comparison.
+    let scaled = script.replace("run 60", "set $clients=4\nset $files=1\nrun 60");
+    let scaled = fidelity.in_header(&scaled, "Once.", &["files=2".to_owned()]);
+    let header: Vec<&str> = scaled.lines().map(|line| line.trim_start_matches(['#', ' '])).collect();
+    assert!(header.join(" ").contains("Once. With $clients=4, $files=2; other values"), "{scaled}");
     // Of a script without one.
-    let bare = fidelity.in_header("set $x=1\nrun 60\n", "Once.");
+    let bare = fidelity.in_header("set $x=1\nrun 60\n", "Once.", &[]);
     assert!(bare.starts_with("# Fidelity: ") && bare.ends_with("set $x=1\nrun 60\n"), "{bare}");
     let longest = once.lines().map(|line| line.chars().count()).max();
     assert!(longest <= Some(112), "{longest:?}: {once}");
+}
+
+#[test]
+fn of_several_recordings_the_script_is_that_of_the_nearest_to_their_mean() {
+    let script = "# app: learned\n#\n# Fidelity: none yet.\n\nrun 60\n";
+    let runs = [run(Behaviour { syncs: 0, ..PROGRAM }, 60, 1), run(PROGRAM, 60, 2), run(PROGRAM, 60, 3)];
+    let compared = RecordingsCompared::of(&runs);
+    assert_ne!(compared.nearest, 0);
+    let header = compared.in_header(script);
+    assert!(header.starts_with("# app: learned\n#\n# Recordings: 3; "), "{header}");
+    assert!(header.contains("and by more in:\n#   row ") && header.contains("#   fsync a transaction"), "{header}");
+    assert!(header.ends_with("\n#\n# Fidelity: none yet.\n\nrun 60\n"), "{header}");
+    // Alike they say so.
+    let alike = RecordingsCompared::of(&[run(PROGRAM, 60, 2), run(PROGRAM, 60, 2)]).in_header(script);
+    assert!(alike.contains("Recordings: 2; ") && !alike.contains("by more in"), "{alike}");
 }
 
 #[test]
