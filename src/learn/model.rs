@@ -102,6 +102,16 @@ impl LearnedModel {
         model
     }
 
+    /// When the first loop begins. `None` without any.
+    pub(crate) fn begin(&self) -> Option<u64> {
+        self.phases.first()?.iter().map(|one| one.begin).min()
+    }
+
+    /// Calls that loops have.
+    pub(crate) fn modelled(&self) -> u64 {
+        self.phases.iter().flatten().map(|one| one.covered * one.calls as f64).sum::<f64>() as u64
+    }
+
     fn leave_out(&mut self, calls: usize, threads: usize) {
         self.left_out.0 += calls;
         self.left_out.1 += threads;

@@ -2,21 +2,22 @@
 
 use crate::action::{ActionTarget, ActionValues, CallAction};
 use crate::chance::FileChanges;
-use crate::cut::{AnchorCall, CutBy};
 use crate::lines::LoopWriter;
 use crate::model::{LearnedModel, Loop, LoopBody};
 use crate::semaphores::LoopSemaphore;
-use crate::sets::{LearnedSet, LearnedSets, word};
+use crate::sets::{LearnedSet, LearnedSets};
 use crate::streams::{CallSymbol, NO_SLOT};
 use crate::values::{Drawn, sizes_of_files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use wml_text::count::{at_most, count};
 use wml_text::size;
 
 /// Nanoseconds that an operation of a script takes beside its call, with the way into the kernel and out of it. Where the
 /// recorder costs 430 ns a call, the calls of a script without `compute` are 600 to 700 ns apart.
 const OWN_COST: f64 = 200.0;
+
+/// The most bytes of a name that a comment shows.
+const MOST_SHOWN: usize = 100;
 
 /// Writes the script.
 pub(crate) struct ScriptWriter<'a> {
@@ -170,7 +171,7 @@ impl<'a> ScriptWriter<'a> {
             let set = self.set(n);
             let mut sizes = set.sizes.clone();
             sizes.sort_unstable();
-            let _ = writeln!(text, "# {}", printable(&set.what));
+            let _ = writeln!(text, "# {}", wml_text::printable::within(&set.what, MOST_SHOWN));
             if set.is_single && !self.changes.by_chance.contains(&n) {
                 let exists = set.existing > 0 || self.replaced.contains(&n) || !self.changes.made.contains_key(&n);
                 let exists = if exists { ",prealloc" } else { "" };
@@ -313,39 +314,6 @@ fn grows_or_shrinks(set: &LearnedSet) -> bool {
     !set.is_single && more >= 8 && more > 2 * less && more * 5 > set.sizes.len() as u64
 }
 
-/// How a loop was found, for the header.
-pub(crate) fn about(one: &Loop, name: &str, sets: &LearnedSets) -> String {
-    let percent = |share: f64| format!("{} %", at_most(share * 100.0, 1));
-    let by = match one.by {
-        CutBy::Anchor(AnchorCall { symbol, .. }) if symbol.action == CallAction::Await => {
-            "repeats after it waited".to_owned()
-        }
-        CutBy::Anchor(AnchorCall { symbol, of_runs }) => {
-            let (flowop, set) = (symbol.action.row().flowop, &sets.sets[usize::from(symbol.set)].name);
-            format!("repeats after {}`{flowop}` of {set}", if of_runs { "the last " } else { "" })
-        }
-        CutBy::Sessions => "each open file by itself".to_owned(),
-    };
-    let at_once = match one.instances {
-        n if n == one.threads => String::new(),
-        n => format!(" ({n} at the same time)"),
-    };
-    format!(
-        "{name}: {}{at_once}, {}; {by}; {} of their {}; {} bits a call, an independent mix has {}.",
-        count(one.threads as u64, "thread"),
-        count(one.iterations, "iteration"),
-        percent(one.covered),
-        count(one.calls as u64, "call"),
-        at_most(one.score.bits.abs(), 2),
-        at_most(one.score.mix_bits.abs(), 2)
-    )
-}
-
-/// What comes from a trace, in a comment.
-pub(crate) fn printable(text: &str) -> String {
-    wml_text::printable::within(text, 100).into_owned()
-}
-
 /// A line that is too long, in several.
 fn folded(line: &str) -> String {
     let mut text = String::new();
@@ -359,10 +327,4 @@ fn folded(line: &str) -> String {
         rest = rest[at + 1..].trim_start();
     }
     text + rest
-}
-
-/// A word for a script's name.
-pub(crate) fn title(command: &[String]) -> String {
-    let first = command.first().map(|word| word.rsplit('/').next().unwrap_or(word).to_owned());
-    word(&first.unwrap_or_else(|| "program".to_owned()))
 }

@@ -6,7 +6,7 @@
 //! the pairs row by row: each row has a limit, and a verdict from the interval of its difference. A row is *outside* if
 //! the interval that allows for the number of rows is wholly outside of the limit, *inside* if its own 95 % interval is inside.
 //!
-//! A new row is one line in `rows::measured`. Not here: how the two are run and recorded.
+//! A new row is a line in `rows`. Not here: how the two are run and recorded.
 
 mod figures;
 mod header;

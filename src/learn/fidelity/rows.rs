@@ -1,6 +1,8 @@
 //! The rows of a comparison of a program with its script: what is compared, and how far it may differ.
 
 use super::figures::TracedRun;
+use FidelityScale::{Difference, Distance, Ratio};
+use FidelityUnit::{Bytes, Count, Nanoseconds, PerSecond, Percent, Share};
 use std::collections::{BTreeMap, BTreeSet};
 use wml_statistics::{Estimate, independent_mean, paired_ratio};
 use wml_trace::{CALL_CLASSES, CallClass, ClassFigures, Spread};
@@ -22,6 +24,8 @@ const KOLMOGOROV: f64 = 1.36;
 const NEAR: f64 = 0.05;
 /// The most directories that each file set of a script has beside those of the program.
 const SET_DIRECTORIES: f64 = 2.0;
+/// The limit of what a script has exactly.
+const EXACT: (f64, f64) = (0.98, 1.0 / 0.98);
 
 /// How two figures are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,79 +246,130 @@ pub(super) fn measured(
     classes: &[CallClass],
     costliest: &BTreeSet<CallClass>,
 ) -> Vec<PairRow> {
-    use FidelityScale::{Difference, Distance, Ratio};
-    use FidelityUnit::{Bytes, Count, Nanoseconds, PerSecond, Percent, Share};
-    let none = ClassFigures::default();
-    let of_class = |class: CallClass| sides.map(|side| side.summary.classes.get(&class).unwrap_or(&none));
-    let each = |total: [u64; 2]| [0, 1].map(|n| total[n] as f64 / sides[n].transactions.max(1) as f64);
-    let of_all = |of: fn(&TracedRun) -> u64| each(sides.map(of));
-    let mut rows = Vec::new();
-    let mut row = |name: &str, scale, unit, values: [f64; 2], limit| {
-        rows.push(PairRow { name: name.to_owned(), scale, unit, values, limit });
-    };
-    for class in classes {
-        let shares = sides.map(|side| side.summary.share(*class) * 100.0);
-        row(&format!("share of {}", class.name()), Difference, Percent, shares, (-2.0, 2.0));
-    }
-    let per = if is_whole { "run" } else { "transaction" };
-    for class in classes {
-        let calls = each(of_class(*class).map(|figures| figures.calls));
-        row(&format!("{} a {per}", class.name()), Ratio, Count, calls, (0.9, 1.0 / 0.9));
-    }
-    let exact = (0.98, 1.0 / 0.98);
-    for (class, name) in [(CallClass::Read, "read"), (CallClass::Write, "written")] {
-        let figures = of_class(class);
-        if let Some((distance, [n, m])) = sizes_apart(figures.map(|figures| &figures.sizes)) {
-            let limit = KOLMOGOROV * (1.0 / n + 1.0 / m).sqrt();
-            let name = format!("sizes {name}, distance");
-            row(&name, Distance, Share, [0.0, distance], (0.0, limit.max(NEAR)));
-        }
-        if classes.contains(&class) {
-            row(&format!("bytes {name} a {per}"), Ratio, Bytes, each(figures.map(|figures| figures.bytes)), exact);
-        }
-    }
-    row(&format!("syncs a {per}"), Ratio, Count, of_all(TracedRun::syncs), exact);
-    if sides.iter().all(|side| side.syncs() > 0) {
-        row("order of syncs, distance", Distance, Share, [0.0, sync_distance(sides)], (0.0, 0.02));
-    }
-    let [files, directories] = [sides.map(|side| side.files), sides.map(|side| side.directories)];
-    // Other threads than that of the transaction may be in the middle of one.
-    let allowed = (files[0] * 0.01).max(sides[1].summary.threads.len() as f64 - 1.0);
-    row("files", Difference, Count, files, (-allowed, allowed));
-    let more = SET_DIRECTORIES * sides[1].file_sets as f64;
-    let allowed = directories[0] * 0.01;
-    row("directories", Difference, Count, directories, (-allowed, allowed + more));
-    let times = (0.85, 1.0 / 0.85);
-    for (times_between, name) in
-        [(sides.map(|side| side.running), "running"), (sides.map(|side| side.blocked), "blocked")]
-    {
-        if let [Some(program), Some(script)] = times_between
-            && [program, script]
-                .iter()
-                .zip(sides)
-                .any(|(time, side)| *time as f64 > SMALL_TIME * side.busy_time() as f64)
-        {
-            row(&format!("{name} between calls a {per}"), Ratio, Nanoseconds, each([program, script]), times);
-        }
-    }
-    let in_calls = of_all(|side| side.summary.time());
-    row(&format!("in calls a {per}"), Ratio, Nanoseconds, in_calls, (0.75, 1.0 / 0.75));
+    let mut pair = MeasuredPair { sides, per: if is_whole { "run" } else { "transaction" }, rows: Vec::new() };
+    pair.calls(classes);
+    pair.bytes(classes);
+    pair.syncs();
+    pair.files();
+    pair.times();
     if !is_whole {
-        let rate = |side: &TracedRun| side.transactions as f64 * 1e9 / side.span.max(1) as f64;
-        row("transactions a second", Ratio, PerSecond, sides.map(rate), (0.8, 1.25));
-        for (share, name, limit) in [(0.5, "p50", (0.67, 1.5)), (0.99, "p99", (0.5, 2.0))] {
-            let of = |side: &TracedRun| side.latencies.quantile(share).unwrap_or(0) as f64;
-            row(&format!("transaction {name}"), Ratio, Nanoseconds, sides.map(of), limit);
-        }
+        pair.transactions();
     }
-    for class in costliest {
-        let of = |figures: &ClassFigures| figures.durations.quantile(0.5).unwrap_or(0) as f64;
-        row(&format!("{} p50", class.name()), Ratio, Nanoseconds, of_class(*class).map(of), (0.67, 1.5));
-    }
+    pair.latencies(costliest);
     // A script can't have any.
     let lost = 100.0 * sides[0].not_modelled as f64 / sides[0].bytes.max(1) as f64;
-    row("bytes that no flowop moves", Difference, Percent, [lost, 0.0], (-2.0, 2.0));
-    rows
+    pair.row("bytes that no flowop moves", Difference, Percent, [lost, 0.0], (-2.0, 2.0));
+    pair.rows
+}
+
+/// A pair whose rows are written.
+struct MeasuredPair<'a> {
+    sides: [&'a TracedRun; 2],
+    /// What the figures are of: a transaction or a run.
+    per: &'static str,
+    rows: Vec<PairRow>,
+}
+
+impl<'a> MeasuredPair<'a> {
+    fn row(&mut self, name: &str, scale: FidelityScale, unit: FidelityUnit, values: [f64; 2], limit: (f64, f64)) {
+        self.rows.push(PairRow { name: name.to_owned(), scale, unit, values, limit });
+    }
+
+    fn of_class(&self, class: CallClass) -> [Option<&'a ClassFigures>; 2] {
+        self.sides.map(|side| side.summary.classes.get(&class))
+    }
+
+    /// Totals, for each transaction.
+    fn each(&self, totals: [u64; 2]) -> [f64; 2] {
+        [0, 1].map(|n| totals[n] as f64 / self.sides[n].transactions.max(1) as f64)
+    }
+
+    fn calls(&mut self, classes: &[CallClass]) {
+        for class in classes {
+            let shares = self.sides.map(|side| side.summary.share(*class) * 100.0);
+            self.row(&format!("share of {}", class.name()), Difference, Percent, shares, (-2.0, 2.0));
+        }
+        for class in classes {
+            let calls = self.each(self.of_class(*class).map(|figures| figures.map_or(0, |figures| figures.calls)));
+            self.row(&format!("{} a {}", class.name(), self.per), Ratio, Count, calls, (0.9, 1.0 / 0.9));
+        }
+    }
+
+    fn bytes(&mut self, classes: &[CallClass]) {
+        for (class, name) in [(CallClass::Read, "read"), (CallClass::Write, "written")] {
+            let figures = self.of_class(class);
+            if let [Some(program), Some(script)] = figures
+                && let Some((distance, [n, m])) = sizes_apart([&program.sizes, &script.sizes])
+            {
+                let limit = KOLMOGOROV * (1.0 / n + 1.0 / m).sqrt();
+                let name = format!("sizes {name}, distance");
+                self.row(&name, Distance, Share, [0.0, distance], (0.0, limit.max(NEAR)));
+            }
+            if classes.contains(&class) {
+                let bytes = self.each(figures.map(|figures| figures.map_or(0, |figures| figures.bytes)));
+                self.row(&format!("bytes {name} a {}", self.per), Ratio, Bytes, bytes, EXACT);
+            }
+        }
+    }
+
+    fn syncs(&mut self) {
+        let sides = self.sides;
+        let syncs = self.each(sides.map(TracedRun::syncs));
+        self.row(&format!("syncs a {}", self.per), Ratio, Count, syncs, EXACT);
+        if sides.iter().all(|side| side.syncs() > 0) {
+            self.row("order of syncs, distance", Distance, Share, [0.0, sync_distance(sides)], (0.0, 0.02));
+        }
+    }
+
+    fn files(&mut self) {
+        let sides = self.sides;
+        let [files, directories] = [sides.map(|side| side.files), sides.map(|side| side.directories)];
+        // Other threads than that of the transaction may be in the middle of one.
+        let allowed = (files[0] * 0.01).max(sides[1].summary.threads.len() as f64 - 1.0);
+        self.row("files", Difference, Count, files, (-allowed, allowed));
+        let more = SET_DIRECTORIES * sides[1].file_sets as f64;
+        let allowed = directories[0] * 0.01;
+        self.row("directories", Difference, Count, directories, (-allowed, allowed + more));
+    }
+
+    /// Time between calls, and in them.
+    fn times(&mut self) {
+        let sides = self.sides;
+        let between = [(sides.map(|side| side.running), "running"), (sides.map(|side| side.blocked), "blocked")];
+        for (times, name) in between {
+            let [Some(program), Some(script)] = times else { continue };
+            let is_much = |(time, side): (u64, &TracedRun)| time as f64 > SMALL_TIME * side.busy_time() as f64;
+            if is_much((program, sides[0])) || is_much((script, sides[1])) {
+                let times = self.each([program, script]);
+                self.row(
+                    &format!("{name} between calls a {}", self.per),
+                    Ratio,
+                    Nanoseconds,
+                    times,
+                    (0.85, 1.0 / 0.85),
+                );
+            }
+        }
+        let inside = self.each(sides.map(|side| side.summary.time()));
+        self.row(&format!("in calls a {}", self.per), Ratio, Nanoseconds, inside, (0.75, 1.0 / 0.75));
+    }
+
+    fn transactions(&mut self) {
+        let rate = |side: &TracedRun| side.transactions as f64 * 1e9 / side.span.max(1) as f64;
+        self.row("transactions a second", Ratio, PerSecond, self.sides.map(rate), (0.8, 1.25));
+        for (share, name, limit) in [(0.5, "p50", (0.67, 1.5)), (0.99, "p99", (0.5, 2.0))] {
+            let of = |side: &TracedRun| side.latencies.quantile(share).unwrap_or(0) as f64;
+            self.row(&format!("transaction {name}"), Ratio, Nanoseconds, self.sides.map(of), limit);
+        }
+    }
+
+    fn latencies(&mut self, costliest: &BTreeSet<CallClass>) {
+        for class in costliest {
+            let of = |figures: Option<&ClassFigures>| figures.and_then(|figures| figures.durations.quantile(0.5));
+            let middles = self.of_class(*class).map(|figures| of(figures).unwrap_or(0) as f64);
+            self.row(&format!("{} p50", class.name()), Ratio, Nanoseconds, middles, (0.67, 1.5));
+        }
+    }
 }
 
 /// How far the sizes of two sides are apart, and how many there are.
