@@ -161,7 +161,7 @@ impl<'a> ScriptWriter<'a> {
             let factor = format!("${name}");
             [&settings, &variables, &sets].iter().any(|text| text.contains(&factor))
         });
-        let scales: String = scales.map(|name| format!("set ${name}=1\n")).collect();
+        let scales = scales.fold(String::new(), |all, name| all + &format!("set ${name}=1\n"));
         format!("{mode}{scales}{settings}\n{variables}{gap}{sets}\n{}{processes}{end}\n", self.composites)
     }
 
