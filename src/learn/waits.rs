@@ -18,6 +18,8 @@ const MOST_SKIPPED: f64 = 8.0;
 /// Of so many gaps it is no chance if the loops are never further from each other than a few halts.
 const MANY_GAPS: usize = 48;
 const CLOSE: f64 = 4.0;
+/// Loops that are further from each other at some time do not wait for a number of calls, but for what some calls do.
+const APART: f64 = 8.0;
 
 /// A loop that waits for another one.
 #[derive(Clone, Debug)]
@@ -130,8 +132,9 @@ fn regular(
     let scatter = off.fold(0.0, f64::max);
     let share = own_share.min(near_middle(&other_gaps));
     // Where a thread often goes on at once, its gaps are of several lengths, but both loops stay close all the same.
-    let is_close = own_gaps.len() >= MANY_GAPS && scatter <= CLOSE * ratio * each.unwrap_or_else(|| middle(&own_gaps));
-    if share < REGULAR && !(is_close && (each.is_some() || share >= FAIRLY_REGULAR)) {
+    let apart = scatter / (ratio * each.unwrap_or_else(|| middle(&own_gaps)));
+    let is_close = own_gaps.len() >= MANY_GAPS && apart <= CLOSE;
+    if apart > APART || share < REGULAR && !(is_close && (each.is_some() || share >= FAIRLY_REGULAR)) {
         return None;
     }
     let own_calls = each.unwrap_or(own_gaps.iter().sum::<f64>() / own_gaps.len() as f64);
