@@ -31,9 +31,10 @@ use GroupKind::{Applications, Historical, Micro, Tools};
 /// The group of every shipped personality.
 #[rustfmt::skip]
 pub static GROUPS: &[PersonalityGroup] = &[
+    group("programs", Applications, &["sqlite_delete", "sqlite_wal", "pg", "git_status", "tar_extract"]),
     group("servers", Applications, &["varmail", "maildir", "qmail", "webserver", "webproxy", "fileserver", "netsfs",
         "networkfs", "videoserver", "imagestore", "randomfileaccess"]),
-    group("databases", Applications, &["sqlite_delete", "sqlite_wal", "oltp", "oltp_sync", "tpcso",
+    group("databases", Applications, &["oltp", "oltp_sync", "tpcso",
         "randomwrite_oltp_ager", "randomwrite_ager", "seqwrite"]),
     group("streams", Micro, &["randomread", "randomwrite", "randomrw", "singlestreamread", "singlestreamreaddirect",
         "singlestreamwrite", "singlestreamwritedirect", "multistreamread", "multistreamreaddirect", "multistreamwrite",

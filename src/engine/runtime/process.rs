@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use wml_language::spec::IoDirection;
-use wml_os::{limits, proc};
+use wml_os::{fd, limits, proc};
 
 /// Stack size of a thread, in bytes. Only touched pages take memory.
 pub(super) const STACK: usize = 256 << 10;
@@ -154,8 +154,13 @@ fn open_dirs(process: &Process, views: &[View], real: bool) -> Result<Vec<Option
     }
     let used = process.sets();
     let sets: Vec<_> = used.iter().map(|i| Arc::clone(&views[*i].set)).collect();
-    let budget = limits::descriptors().saturating_sub(process.thread_descriptors() + RESERVE);
+    let others = process.thread_descriptors() + RESERVE;
+    let budget = limits::descriptors().saturating_sub(others);
     let opened = Dirs::open_all(&sets, budget).map_err(|e| setup(e.to_string(), &e.help().unwrap_or_default()))?;
+    if let Some(first) = opened.first() {
+        let of_dirs: u64 = opened.iter().filter(|dirs| dirs.is_shared()).map(|dirs| dirs.set().tree.n_dirs()).sum();
+        fd::make_room(first.root(), others + of_dirs);
+    }
     for (i, own) in used.into_iter().zip(opened) {
         dirs[i] = Some(own);
     }

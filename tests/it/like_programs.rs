@@ -1,0 +1,175 @@
+//! The personalities of programs make the calls of the programs, and a changed one is told from its program.
+
+use std::fs;
+use std::path::Path;
+
+use crate::cmd::Wml;
+
+/// How a program runs: its directory in `tests/programs`, and the arguments of its `drive` behind the directory.
+struct Driven {
+    program: &'static str,
+    /// True if it is prepared before each run, not once.
+    is_fresh: bool,
+    args: &'static [&'static str],
+}
+
+const SQLITE_DELETE: Driven = Driven { program: "sqlite", is_fresh: false, args: &["delete", "full", "1500"] };
+const SQLITE_WAL: Driven = Driven { program: "sqlite", is_fresh: false, args: &["wal", "full", "3000"] };
+const SQLITE_NORMAL: Driven = Driven { program: "sqlite", is_fresh: false, args: &["wal", "normal", "3000"] };
+const GIT: Driven = Driven { program: "git", is_fresh: false, args: &[] };
+const TAR: Driven = Driven { program: "tar", is_fresh: true, args: &[] };
+
+/// The rows of `wmlrun fidelity` with their verdicts, of a script and a program.
+fn rows(script: &str, driven: &Driven, pairs: &str, more: &[&str]) -> Vec<(String, String)> {
+    let own = Wml::new();
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(driven.program);
+    let dir = own.dir().join("d");
+    fs::create_dir(&dir).unwrap();
+    let prepared = std::process::Command::new(programs.join("prepare")).arg(&dir).status().unwrap();
+    assert!(prepared.success());
+    let again = format!("{} {}", programs.join("prepare").display(), dir.display());
+    let before = ["--before", &again];
+    let done = Wml::below(own.dir())
+        .args(["fidelity", script, "--json", "--pairs", pairs, "--dir"])
+        .args([&dir])
+        .args(if driven.is_fresh { &before[..] } else { &[] })
+        .args(more)
+        .args(["--"])
+        .args([programs.join("drive")])
+        .args([&dir])
+        .args(driven.args)
+        .alone()
+        .run();
+    let document: serde_json::Value =
+        serde_json::from_str(&done.stdout).unwrap_or_else(|error| panic!("{error}: {}", done.shown()));
+    let rows = document["rows"].as_array().unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    rows.iter().map(|row| (text(&row["name"]), text(&row["verdict"]))).collect()
+}
+
+/// Asserts that a script makes the calls of a program: no row but those of times is outside, and these are inside.
+fn makes_the_calls(script: &str, driven: &Driven, more: &[&str], inside: &[&str]) {
+    let rows = rows(script, driven, "5", more);
+    let outside: Vec<&str> = rows
+        .iter()
+        .filter(|(name, verdict)| verdict == "outside" && !is_time(name))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(outside, Vec::<&str>::new(), "{script} {more:?}");
+    for wanted in inside {
+        let found = rows.iter().find(|(name, _)| name == wanted);
+        assert!(found.is_some_and(|(_, verdict)| verdict == "inside"), "{script} {more:?}: {wanted} {found:?}");
+    }
+}
+
+/// Asserts that each change of a script, a text for another one, puts a row outside.
+fn changes_are_told(script: &str, driven: &Driven, changes: &[(&str, &str, &str)]) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("personalities").join(script).with_extension("wml");
+    let text = fs::read_to_string(path).unwrap();
+    let own = Wml::new();
+    for (from, to, row) in changes {
+        assert!(text.contains(from), "{from}");
+        let changed = own.dir().join("changed.wml");
+        fs::write(&changed, text.replace(from, to)).unwrap();
+        let rows = rows(changed.to_str().unwrap(), driven, "3", &[]);
+        let found = rows.iter().find(|(name, _)| name == row);
+        assert!(found.is_some_and(|(_, verdict)| verdict == "outside"), "{to}: {row} {found:?} {rows:?}");
+    }
+}
+
+/// True if Python has the version of the library that the personalities were recorded with.
+fn has_sqlite() -> bool {
+    let code = "import sqlite3; print(sqlite3.sqlite_version)";
+    let found = std::process::Command::new("python3").args(["-c", code]).output();
+    found.is_ok_and(|found| found.stdout.starts_with(b"3.40."))
+}
+
+/// True if there is such a program.
+fn has(program: &str) -> bool {
+    std::process::Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// True for a row of times, which differ on a busy machine.
+fn is_time(name: &str) -> bool {
+    ["p50", "p99", "second", "between", "in calls"].iter().any(|word| name.contains(word))
+}
+
+#[test]
+fn sqlite_delete_and_sqlite_wal_make_the_calls_of_sqlite() {
+    needs!(has_sqlite(), "there is no python3 with SQLite 3.40");
+    let inside = ["share of write", "share of lock", "write a transaction", "lock a transaction"];
+    makes_the_calls("sqlite_delete", &SQLITE_DELETE, &[], &inside);
+    makes_the_calls("sqlite_wal", &SQLITE_WAL, &[], &inside);
+    makes_the_calls("sqlite_wal", &SQLITE_NORMAL, &["--set", "sync=0"], &inside);
+}
+
+#[test]
+fn git_status_makes_the_calls_of_git() {
+    needs!(has("git"), "there is no git");
+    makes_the_calls("git_status", &GIT, &[], &["share of stat", "stat a run", "open a run", "list a run", "files"]);
+}
+
+#[test]
+fn tar_extract_makes_the_calls_of_tar() {
+    needs!(has("tar"), "there is no tar");
+    let inside = ["share of write", "write a run", "read a run", "open a run", "utimes a run", "files"];
+    makes_the_calls("tar_extract", &TAR, &[], &inside);
+}
+
+#[test]
+fn a_changed_sqlite_delete_is_told_from_sqlite() {
+    needs!(has_sqlite(), "there is no python3 with SQLite 3.40");
+    changes_are_told(
+        "sqlite_delete",
+        &Driven { args: &["delete", "full", "800"], ..SQLITE_DELETE },
+        &[
+            ("flowop fdatasync name=db-sync", "flowop nothing name=db-sync", "syncs a transaction"),
+            ("iosize=4k,onecall", "iosize=8k,onecall", "bytes written a transaction"),
+            ("iosize=1,at=0,iters=7", "iosize=1,at=0,iters=12", "share of lock"),
+            (
+                "fsyncdir name=directory-sync,filesetname=journal,data",
+                "fsyncdir name=directory-sync,filesetname=journal",
+                "order of syncs, distance",
+            ),
+            (
+                "page-read,filesetname=db,fd=101,iosize=4k,random,weight=82",
+                "page-read,filesetname=db,fd=101,iosize=4k,random,weight=12",
+                "read a transaction",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_changed_git_status_is_told_from_git() {
+    needs!(has("git"), "there is no git");
+    changes_are_told(
+        "git_status",
+        &GIT,
+        &[
+            ("flowop listdir name=dir-list,fd=1", "flowop listdir name=dir-list,fd=1,iters=2", "list a run"),
+            ("missing,weight=34", "missing,weight=900", "open a run"),
+            ("filesetname=checkout,by=path", "filesetname=checkout,by=path,iters=2", "share of stat"),
+            ("set $files=9800", "set $files=5000", "files"),
+        ],
+    );
+}
+
+#[test]
+fn a_changed_tar_extract_is_told_from_tar() {
+    needs!(has("tar"), "there is no tar");
+    changes_are_told(
+        "tar_extract",
+        &TAR,
+        &[
+            ("flowop chown name=file-owner", "flowop chmod name=file-owner", "chown a run"),
+            ("iosize=10k,onecall", "iosize=20k,onecall", "sizes written, distance"),
+            (
+                "flowop closefile name=file-close",
+                "flowop fsync name=file-sync,filesetname=tree,fd=1\n  flowop closefile name=file-close",
+                "syncs a run",
+            ),
+            ("weight=152", "weight=300", "write a run"),
+        ],
+    );
+}
