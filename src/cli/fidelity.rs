@@ -54,7 +54,9 @@ pub(super) fn fidelity(args: &FidelityArgs, script: &library::FoundScript) -> Re
     // The script runs in another directory.
     let path = script.path.as_deref().and_then(|path| std::path::absolute(path).ok());
     let word = path.map_or_else(|| args.script.clone().into(), OsString::from);
-    let mut compared = Compared { args, script: word, end: TransactionEnd::in_script(&script.text), seconds: None };
+    let end = TransactionEnd::in_script(&script.text);
+    let ends_itself = script.text.lines().any(|line| line.trim() == "set mode quit alldone");
+    let mut compared = Compared { args, script: word, end, ends_itself, seconds: None };
     let mut pairs: Vec<(TracedRun, TracedRun)> = Vec::new();
     let mut fidelity = Fidelity::of(&pairs);
     let mut is_decided = false;
@@ -95,6 +97,8 @@ struct Compared<'a> {
     /// The script, as a word of a command line.
     script: OsString,
     end: Option<TransactionEnd>,
+    /// True if the script ends when all of its threads have, as those that `learn` writes of a program that ends.
+    ends_itself: bool,
     /// How long the program ran last, and whether it is a series of transactions.
     seconds: Option<(f64, bool)>,
 }
@@ -137,11 +141,12 @@ impl Compared<'_> {
         Ok(Some(run))
     }
 
-    /// A run of the script, for as long as the program ran.
+    /// A run of the script: to its end, or for as long as the program ran.
     fn script(&self) -> Result<Option<TracedRun>, Failure> {
         let (seconds, is_series) = self.seconds.unwrap_or_default();
-        let length = if is_series { seconds } else { seconds * PATIENCE + 60.0 };
-        let run = || run_script(self.args, &self.script, length, is_series);
+        let to_end = self.ends_itself || !is_series;
+        let length = if to_end { seconds * PATIENCE + 60.0 } else { seconds };
+        let run = || run_script(self.args, &self.script, length, to_end);
         let (mut script, dir) = retried(run, |(script, _)| script)?;
         if signals::received().is_some() {
             return Ok(None);
@@ -216,7 +221,7 @@ fn run_script(
     args: &FidelityArgs,
     script: &OsStr,
     seconds: f64,
-    is_series: bool,
+    to_end: bool,
 ) -> Result<(Recording, PathBuf), Failure> {
     let below = args.dir.join(BELOW);
     let can_not = |error: io::Error| {
@@ -261,8 +266,8 @@ fn run_script(
     }
     let document: Document = json::from_bytes(&read(result.file())?)
         .map_err(|error| Failure::failed(format!("the script's result: {}", json::reason(&error)), ""))?;
-    if !is_series && document.runs.last().is_some_and(|run| run.ended_by == "time") {
-        let help = "a script of a program without transactions ends by itself, as by `finishoncount`";
+    if to_end && document.runs.last().is_some_and(|run| run.ended_by == "time") {
+        let help = "let it end by itself, as by `finishoncount`, or be without `set mode quit alldone`";
         return Err(Failure::wrong(format!("the script did not end within {seconds} s"), help));
     }
     Ok((recording, own))

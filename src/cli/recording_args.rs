@@ -1,4 +1,4 @@
-//! Command-line options of `record` and `trace`.
+//! Command-line options of `record`, `trace`, `fidelity` and `replay`.
 
 use super::completion;
 use crate::measure::time;

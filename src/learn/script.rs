@@ -131,10 +131,10 @@ impl<'a> ScriptWriter<'a> {
                 let body = self.loop_body((number_of_loop, one), &name);
                 let measure = if ends { format!(",measure={name}_all") } else { String::new() };
                 let _ = writeln!(threads, "  thread name={name}_thread,instances=${clients}{measure} {{");
-                threads.push_str(&body);
                 if ends {
                     let each = (one.iterations as usize / one.threads.max(1)).max(1) * one.threads / one.instances;
-                    // The rare part ends an iteration of the thread.
+                    // The rare part ends an iteration of the thread. The count is looked at before an iteration: it is of
+                    // those that have ended.
                     let each = each / one.rare.as_ref().map_or(1, |(every, _)| *every as usize + 1);
                     let files = if FileChanges::grows(one) { " * $files" } else { "" };
                     let _ = writeln!(settings, "set ${name}_times={}{files}", each.max(1));
@@ -143,6 +143,7 @@ impl<'a> ScriptWriter<'a> {
                         "    flowop finishoncount name={name}_end,target={name}_all,value=${name}_times"
                     );
                 }
+                threads.push_str(&body);
                 threads.push_str("  }\n");
                 if is_first {
                     transaction = format!(",transaction={name}");

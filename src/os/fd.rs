@@ -250,7 +250,7 @@ pub fn duplicate(fd: Fd) -> Result<Fd> {
 }
 
 /// Makes room in the table of descriptors, of which `open` is one. If it grows later, a thread that shares it waits 10
-/// to 20 ms each time that it doubles (git_status: 60 of 65 ms). Over the limit, it grows when it must.
+/// to 20 ms each time that it doubles (60 of 65 ms of `git_status`). Over the limit, it grows when it must.
 pub fn make_room(open: Fd, descriptors: u64) {
     drop(rio::fcntl_dupfd_cloexec(borrow(open), descriptors.try_into().unwrap_or(i32::MAX)));
 }

@@ -17,6 +17,9 @@ fn both(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
+/// Errors whose cause is not in a trace.
+const NOT_KNOWN: [i32; 5] = [numbers::EBADF, numbers::EACCES, numbers::EPERM, numbers::EROFS, numbers::EXDEV];
+
 impl PlanBuilder<'_> {
     /// Plans a call.
     pub(crate) fn call(&mut self, call: &TracedCall, paths: &PathTable) {
@@ -25,8 +28,8 @@ impl PlanBuilder<'_> {
             self.as_plain += 1;
         }
         match kind.class {
-            // It is on none of the open files: which one is not known.
-            _ if call.result == -i64::from(numbers::EBADF) => self.leave_out(call),
+            // It is on none of the open files, or failed for want of rights: neither is known.
+            _ if NOT_KNOWN.iter().any(|error| call.result == -i64::from(*error)) => self.leave_out(call),
             CallClass::Map | CallClass::Fault | CallClass::Control | CallClass::Other => self.leave_out(call),
             _ if matches!(kind.name, "msync" | "splice" | "uring_splice") => self.leave_out(call),
             CallClass::SyncAll if kind.name == "sync" => self.add(call, NewOp::new(ReplayAction::SyncFs, NOTHING)),
@@ -229,7 +232,7 @@ impl PlanBuilder<'_> {
             _ => call.result,
         };
         // Of a call that failed, an operand that fails.
-        let operand = if call.result < 0 { -1 } else { operand };
+        let operand = if call.result < 0 { i64::MIN } else { operand };
         let looks = matches!(whence, numbers::SEEK_DATA | numbers::SEEK_HOLE);
         let bits = if looks { ANY_RESULT } else { 0 };
         let new = NewOp { bits, x: operand as u64, y: call.result as u64, ..NewOp::new(ReplayAction::Seek, file) };

@@ -2,7 +2,7 @@
 //! it was opened: of several open files of that name, the one whose position fits is taken.
 
 use crate::order::ResourceId;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use wml_trace::{InodeId, PathId, flags as numbers};
 
 /// An open file: descriptors that were copied or inherited share it. In a replay it has one descriptor.
@@ -31,7 +31,7 @@ struct ProcessFd {
 #[derive(Debug, Default)]
 pub(crate) struct ReplayDescriptors {
     pub(crate) files: HashMap<u32, ReplayOpenFile>,
-    tables: HashMap<u32, HashMap<PathId, Vec<ProcessFd>>>,
+    tables: BTreeMap<u32, HashMap<PathId, Vec<ProcessFd>>>,
     /// How many files were opened in all, and the most at a time.
     pub(crate) count: u32,
     pub(crate) most: usize,

@@ -37,7 +37,7 @@ impl ReplayOutcome {
         let mut parts = Vec::new();
         if self.differ > 0 {
             let first = self.others.first().map_or(String::new(), |other| format!(", first {}", other.text()));
-            parts.push(format!("{} ended otherwise than recorded{first}", count(self.differ, "call")));
+            parts.push(format!("{} ended differently{first}", count(self.differ, "call")));
         }
         if self.names_differ > 0 {
             let first = self.other_names.first();
@@ -75,7 +75,7 @@ impl ReplayOutcome {
         if self.as_plain > 0 {
             fact("io_uring", format!("{} as plain calls", count(self.as_plain, "operation")));
         }
-        fact("names at end", format!("{}, {} otherwise", grouped(self.names), grouped(self.names_differ)));
+        fact("names at end", format!("{}, {} differ", grouped(self.names), grouped(self.names_differ)));
         let mut blocks = vec![SheetBlock::Facts { pairs: facts, is_wrapped: true }];
         blocks.extend(self.table().block());
         let mut others: Vec<String> = self.others.iter().map(OtherCall::text).collect();
@@ -89,7 +89,8 @@ impl ReplayOutcome {
             .collect();
         blocks.extend(SheetBlock::messages(NoteLabel::Note, &unopened).filter(|_| !unopened.is_empty()));
         let failure = self.failure();
-        let equal = || "Every call ended as recorded, and the names are those at the end of the trace.".to_owned();
+        let equal =
+            || "Every replayed call ended as recorded, and the names are those at the end of the trace.".to_owned();
         let result = failure.as_ref().map_or_else(equal, |text| format!("The replay differs: {text}."));
         let usability = if failure.is_none() { Usability::Usable } else { Usability::Unusable };
         let answer = Answer { result, usability: Some(usability), ..Answer::default() };
@@ -98,7 +99,7 @@ impl ReplayOutcome {
     }
 
     fn table(&self) -> SheetTable {
-        let headings = ["class", "calls", "otherwise", "time", "recorded", "p50", "recorded", "p99", "recorded"];
+        let headings = ["class", "calls", "differ", "time", "recorded", "p50", "recorded", "p99", "recorded"];
         let mut table = SheetTable::new("Calls by class", headings);
         for (class, name, _) in CALL_CLASSES {
             let Some(row) = self.classes.get(class).filter(|row| row.replayed.count > 0) else { continue };

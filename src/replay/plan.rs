@@ -161,7 +161,7 @@ pub(crate) struct PlanBuilder<'a> {
     pub(crate) descriptors: ReplayDescriptors,
     pub(crate) threads: Vec<ReplayThread>,
     /// The threads that have not ended, by the number that the kernel gave them.
-    alive: HashMap<u32, u32>,
+    alive: BTreeMap<u32, u32>,
     /// How many threads of a process have not ended.
     processes: HashMap<u32, u32>,
     pub(crate) not_replayed: BTreeMap<&'static str, u64>,
@@ -214,7 +214,7 @@ impl ReplayPlan {
             order,
             descriptors: ReplayDescriptors::default(),
             threads: Vec::new(),
-            alive: HashMap::new(),
+            alive: BTreeMap::new(),
             processes: HashMap::new(),
             not_replayed: BTreeMap::new(),
             as_plain: 0,
@@ -329,7 +329,8 @@ impl PlanBuilder<'_> {
         for file in self.descriptors.leave(process, is_end) {
             let me = self.me(thread);
             self.close_last(me, file);
-            let due = self.threads[thread as usize].due.last().copied();
+            // Without computing time it is the sleep before the call, which was slept already.
+            let due = self.threads[thread as usize].due.last().copied().filter(|_| !self.wish.leaves_out_thinking);
             self.push(thread, NewOp { bits: OWN, ..NewOp::new(ReplayAction::Drop, file) }, None, due.unwrap_or(0));
         }
     }
@@ -361,6 +362,8 @@ impl PlanBuilder<'_> {
         let due = match self.wish.leaves_out_thinking {
             _ if self.wish.speed == ReplaySpeed::Fast => 0,
             false => call.start,
+            // The call itself comes next.
+            true if new.action == ReplayAction::Attach => 0,
             true => {
                 let awaited = std::mem::take(&mut self.threads[thread as usize].awaited);
                 call.between.map_or(0, |between| between.blocked.saturating_sub(awaited))

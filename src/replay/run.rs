@@ -262,7 +262,7 @@ impl ThreadRun<'_> {
     fn pause(&self, n: usize, factor: f64, late: &mut (u64, u64)) {
         let due = (self.thread.due[n] as f64 / factor) as u64;
         let now = clock::monotonic_ns();
-        let at = if self.wish.leaves_out_thinking { now + due } else { self.start + due };
+        let at = if self.wish.leaves_out_thinking { now } else { self.start }.saturating_add(due);
         // A part of it at a time, so that a signal ends a long pause.
         while !self.stop.load(Ordering::Relaxed) && clock::monotonic_ns() < at {
             clock::wait_until(at.min(clock::monotonic_ns() + NAP.as_nanos() as u64));

@@ -66,7 +66,7 @@ impl LimitOutcome {
         match without {
             0 if all.contains(&not_met) => not_met.code(),
             0 if all.contains(&unclear) => unclear.code(),
-            status if status >= not_met.code() && all.contains(&not_met) => not_met.code(),
+            10..=12 if all.contains(&not_met) => not_met.code(),
             status => status,
         }
     }

@@ -141,9 +141,7 @@ impl CapacitySearch {
         if self.is_whole {
             return load.floor().max(1.0);
         }
-        let unit = 10_f64.powf(load.log10().floor() - 3.0);
-        // Not a multiple of `unit`, which has rounding errors itself.
-        format!("{:.6}", (load / unit).round() * unit).parse().unwrap_or(load)
+        format!("{load:.3e}").parse().unwrap_or(load)
     }
 
     fn is_least(&self, load: f64) -> bool {
@@ -203,11 +201,10 @@ impl CapacitySearch {
             };
             (low, high) = moved;
         }
-        let tried = self.probes.iter().map(|probe| probe.load);
-        CapacityStep::End(Capacity::Unstable {
-            low: tried.clone().fold(low, f64::min).max(low - width),
-            high: tried.fold(high, f64::min).max(high + width),
-        })
+        let near = (low - width)..=(high + width);
+        let tried = self.probes.iter().map(|probe| probe.load).filter(|load| near.contains(load));
+        let [low, high] = tried.fold([high, low], |[least, most], load| [least.min(load), most.max(load)]);
+        CapacityStep::End(Capacity::Unstable { low, high })
     }
 
     /// The excesses of the runs at a load.
@@ -279,9 +276,11 @@ mod tests {
             assert_eq!((found.value.floor(), found.low.floor(), found.high.floor()), (19.0, 19.0, 19.0), "{first}");
             assert!(runs < 20, "{runs}");
         }
-        let (found, _) = search(3.0, false, |rate| 2.0 * (rate / 0.123).ln());
-        let Capacity::Found(found) = found else { panic!("{found:?}") };
-        assert!((found.value / 0.123 - 1.0).abs() < 1e-6, "{found:?}");
+        for (first, limit) in [(3.0, 0.123), (0.00003, 0.000_004_7), (1e-8, 3e-9), (2e12, 7e13)] {
+            let (found, _) = search(first, false, |rate| 2.0 * (rate / limit).ln());
+            let Capacity::Found(found) = found else { panic!("{found:?}") };
+            assert!((found.value / limit - 1.0).abs() < 1e-6, "{found:?}");
+        }
     }
 
     #[test]
@@ -303,7 +302,15 @@ mod tests {
         // Figures of chance, whatever the load is.
         let is_told = |seed: &u64| {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(*seed);
-            let found = search(100.0, false, |_| normal(&mut rng)).0;
+            let mut most = 0.0_f64;
+            let found = search(100.0, false, |load| {
+                most = most.max(load);
+                normal(&mut rng)
+            });
+            if let Capacity::Unstable { low, high } = found.0 {
+                assert!(low <= high && high <= most, "{found:?}, {most}");
+            }
+            let found = found.0;
             matches!(found, Capacity::Unstable { .. } | Capacity::NotMonotone { .. } | Capacity::NeverMet { .. })
         };
         assert!((0..100).filter(is_told).count() >= 70);

@@ -109,7 +109,10 @@ fn a_learned_script_does_what_the_program_does_and_a_changed_one_is_named() {
         assert_eq!(Learned::verdict(&done, row), "outside", "{row}: {}", done.stdout);
     }
     let text = fs::read_to_string(&learned.script).unwrap();
-    assert!(text.contains("\n# Fidelity: The script differs in ") && !text.contains("not compared"), "{text}");
+    assert!(
+        text.contains("\n# Fidelity: The script differs in ") && !text.contains("not compared with the program"),
+        "{text}"
+    );
     Wml::new().args(["check"]).args([&learned.script]).run().exits(0);
 }
 

@@ -43,7 +43,6 @@ fn the_message_names_what_was_meant() {
         ("ab x.wml --a --set n=2", 2, "unexpected argument 'n=2' found", "one argument: --a '--set n=2'"),
         ("ab x.wml --b n=2", 2, "in `--b`: no file or personality is named `n=2`", "`--set n=2` sets a variable"),
         ("ab x.wml --b --runtim=3", 2, "in `--b`: unexpected argument '--runtim' found", "did you mean `--runtime`?"),
-        ("sweep x.wml --vary n=1..16", 2, "`1..16` is not a list", "`1,2,4`; only percentages have ranges"),
         // Values.
         ("x.wml --runtime 1h30", 2, "`30` has no unit of time", "use ns, us, ms, s, m, h or d"),
         ("ab x.wml --metric p99", 2, "unknown metric", "did you mean `latency.p99`?"),

@@ -177,6 +177,7 @@ const READERS: &[(&str, &[ReadPlace], &str)] = &[
         &[ReadPlace { file: "data/data/.wmlrun", commands: &["clean data", "on-disk.wml --dir data"] }],
         "",
     ),
+    ("replay/root.rs", &[], "the list of the names that a replay made, beside them: `tests/it/replayed.rs` changes it"),
     ("measure/mod.rs", &[], "passes a function on to `session/library.rs`"),
     ("experiment/commands.rs", &[], "the output of a command that has just ended, whose file the experiment holds"),
     ("experiment/identity.rs", &[], "the running program itself"),

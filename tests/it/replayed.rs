@@ -149,8 +149,13 @@ fn tar_does_the_same_again_and_leaves_the_same_tree() {
 #[test]
 fn without_the_order_of_threads_the_second_tar_is_too_early() {
     let tar = tar();
-    let output = tar.replay(&tar.trace(), &["--order", "thread"]).exits(1);
-    assert!(output.stderr.contains("calls ended otherwise than recorded, first "), "{}", output.shown());
+    // Now and then its thread begins late enough.
+    let early = (0..20).find_map(|_| {
+        let output = tar.replay(&tar.trace(), &["--order", "thread"]);
+        (output.status.code() != Some(0)).then_some(output)
+    });
+    let output = early.expect("twenty replays in the right order").exits(1);
+    assert!(output.stderr.contains("calls ended differently, first "), "{}", output.shown());
     assert!(output.stderr.contains("instead of"), "{}", output.shown());
     // What it left can be removed.
     tar.replay(&tar.trace(), &[]).exits(0);

@@ -199,7 +199,11 @@ impl Dirs {
     fn open_or_create(&self, d: u64, parent_fd: Fd, create: bool) -> Result<Fd, Errno> {
         match self.open_existing(d, parent_fd) {
             Err(Errno::NOENT) if create && parent_fd >= 0 => {
-                self.create_in(parent_fd, self.set.tree.dir_name(d).as_c())
+                match self.create_in(parent_fd, self.set.tree.dir_name(d).as_c()) {
+                    // The parent itself was removed.
+                    Err(Errno::NOENT) => self.create(d),
+                    done => done,
+                }
             }
             Err(Errno::NOENT) if create => self.create(d),
             other => other,

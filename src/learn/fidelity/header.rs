@@ -13,13 +13,15 @@ const GOES_ON: &str = "#   ";
 /// What a script that was only learned says instead.
 pub(crate) const NOT_COMPARED: &str = "# Fidelity: not compared with the program yet, by `wmlrun fidelity`.";
 
-/// What a learned script lets a person change, as it was compared.
+/// What a learned script lets a person change, and what else was set, as it was compared.
 fn values(script: &str, sets: &[String]) -> String {
     let given = |name: &str| sets.iter().rev().find_map(|set| set.strip_prefix(name)?.strip_prefix('='));
     let own = |name: &str| script.lines().find_map(|line| line.strip_prefix(&format!("set ${name}=")));
     let value = |name| given(name).or_else(|| own(name));
     let known = SCALES.iter().filter_map(|name| Some(format!("${name}={}", value(name)?.trim())));
-    match known.collect::<Vec<_>>().join(", ") {
+    let is_other = |set: &&String| !SCALES.iter().any(|name| set.split('=').next() == Some(name));
+    let others = sets.iter().filter(is_other).map(|set| format!("${set}"));
+    match known.chain(others).collect::<Vec<_>>().join(", ") {
         known if known.is_empty() => String::new(),
         known => format!(" With {known}; other values were not compared."),
     }

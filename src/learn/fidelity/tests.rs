@@ -240,9 +240,9 @@ fn the_header_has_the_last_comparison() {
     assert_eq!(twice, once.replace("Once.", "Twice."));
     // The values that a person may change are those of the comparison.
     let scaled = script.replace("run 60", "set $clients=4\nset $files=1\nrun 60");
-    let scaled = fidelity.in_header(&scaled, "Once.", &["files=2".to_owned()]);
+    let scaled = fidelity.in_header(&scaled, "Once.", &["files=2".to_owned(), "sync=0".to_owned()]);
     let header: Vec<&str> = scaled.lines().map(|line| line.trim_start_matches(['#', ' '])).collect();
-    assert!(header.join(" ").contains("Once. With $clients=4, $files=2; other values"), "{scaled}");
+    assert!(header.join(" ").contains("Once. With $clients=4, $files=2, $sync=0; other values"), "{scaled}");
     // Of a script without one.
     let bare = fidelity.in_header("set $x=1\nrun 60\n", "Once.", &[]);
     assert!(bare.starts_with("# Fidelity: ") && bare.ends_with("set $x=1\nrun 60\n"), "{bare}");
