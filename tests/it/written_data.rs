@@ -1,6 +1,8 @@
 //! Tests the data that flowops write: it compresses and repeats as its file set says, and the time to generate it is
 //! the program's own.
 
+use crate::cmd::Wml;
+use crate::strace;
 use crate::support::{self, Outcome};
 use crate::undisturbed::undisturbed;
 use std::collections::HashSet;
@@ -163,4 +165,26 @@ fn generating_much_data_is_in_no_latency() {
             assert!(latency < tool / 2.0, "{flowops}: {latency} ns of latency, {tool} ns for the data");
         }
     });
+}
+
+/// File systems keep data as it came, so that it matters by which writes a file was made.
+#[test]
+fn files_are_made_by_writes_of_the_size_that_their_set_says() {
+    needs!(strace::available());
+    for (attributes, sizes) in [
+        ("size=20k,fillsize=8k", vec![8192, 8192, 4096]),
+        ("size=1100k", vec![1 << 20, 76 << 10]),
+        ("size=3m,fillsize=2m", vec![2 << 20, 1 << 20]),
+    ] {
+        let text = format!(
+            "define file name=s,path=$dir,prealloc,{attributes}\n\
+             define process name=p {{ thread name=t {{ flowop statfile name=st,filesetname=s }} }}\n"
+        );
+        let call = Wml::new().file("x.wml", &text).args(["x.wml", "--no-quiesce", "--runtime", "0.1"]);
+        let output = call.under(["strace", "-f", "-qq", "-y", "-e", "trace=write", "-o", "calls"]).run().exits(0);
+        let calls = fs::read_to_string(output.dir().join("calls")).unwrap();
+        let of_set = calls.lines().filter(|call| call.contains("/s/"));
+        let made: Vec<u64> = of_set.map(|call| call.rsplit("= ").next().unwrap().trim().parse().unwrap()).collect();
+        assert_eq!(made, sizes, "{attributes}: {calls}");
+    }
 }

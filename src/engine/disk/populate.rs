@@ -22,7 +22,7 @@ use wml_os::{Errno, Fd, fd};
 
 /// Mode of files, as in Filebench.
 pub(super) const FILE_MODE: wml_os::Mode = wml_os::Mode::from_raw_mode(0o644);
-/// Bytes per write.
+/// Bytes of data that are made at once; at least those of a write.
 const CHUNK: usize = 1 << 20;
 /// Target size of a work item in bytes. A larger directory is divided.
 const ITEM_BYTES: u64 = 64 << 20;
@@ -396,15 +396,18 @@ impl<'a> Populator<'a> {
 
     /// Writes `size` bytes. If the pool is halted, the file remains too short, which the next run detects by its size.
     fn write(&mut self, fd: Fd, size: u64) -> Result<(), Errno> {
+        let per_write = self.job.set.spec.fill_size;
         if self.buf.is_empty() {
-            self.buf = vec![0; CHUNK];
+            // Whole writes.
+            self.buf = vec![0; CHUNK.max(per_write) / per_write * per_write];
             self.data.fill(&mut self.buf, mix(self.job.seed, self.worker.number));
         }
         let mut remaining = size;
         while remaining > 0 && self.worker.halted().is_continue() {
-            let part = &mut self.buf[..remaining.min(CHUNK as u64) as usize];
+            let length = remaining.min(self.buf.len() as u64) as usize;
+            let part = &mut self.buf[..length];
             self.stamper.stamp(part);
-            fd::write_all(fd, part)?;
+            part.chunks(per_write).try_for_each(|data| fd::write_all(fd, data))?;
             remaining -= part.len() as u64;
         }
         Ok(())

@@ -96,11 +96,17 @@ pub struct FilesetSpec {
     pub compress: Option<f64>,
     /// Fraction of the 4 KiB blocks that are copies of other blocks, 0 to 1.
     pub dedupe: Option<f64>,
+    /// Bytes of each write by which files get their data at the start. File systems keep data in the page cache, and on the
+    /// disk, as it came: where ext4 had it in writes of 1 MiB, changing 8 KiB took 30 µs instead of 3.
+    pub fill_size: usize,
     /// Table of exact counts of file sizes. Overrides `size`.
     pub sizes: Option<SizeTable>,
 }
 
 impl FilesetSpec {
+    /// As in Filebench.
+    pub(crate) const DEFAULT_FILL: usize = 1 << 20;
+
     /// Creates the definition of a set of files of constant size. Everything else has the defaults of Filebench 1.5.
     pub fn new(name: impl Into<String>, path: impl Into<PathBuf>, entries: u64, size: u64) -> Self {
         Self {
@@ -131,6 +137,7 @@ impl FilesetSpec {
             empty: false,
             compress: None,
             dedupe: None,
+            fill_size: Self::DEFAULT_FILL,
             sizes: None,
         }
     }

@@ -16,6 +16,9 @@ use wml_text::size::split_unit;
 /// Most files and empty directories of one set. More would need hundreds of megabytes of memory, and days to populate.
 const MOST_FILES: u64 = 1 << 28;
 
+/// Most bytes of a write that gives files their data; each thread that does has such a buffer.
+const LARGEST_FILL: u64 = 1 << 30;
+
 /// Most rows of a size table. That of a real server has a few dozen.
 const MOST_ROWS: usize = 1000;
 
@@ -192,6 +195,7 @@ fn as_written(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>)
         single: def.single,
         compress: fraction(&values, "compress", found),
         dedupe: fraction(&values, "dedupe", found),
+        fill_size: fill_size(&values, found),
         sizes,
         ..FilesetSpec::new(name, path, 0, 0)
     };
@@ -343,6 +347,18 @@ fn scale(values: &Evaluated, found: &mut Vec<Diagnostic>) -> f64 {
             let message = format!("`sizescale` is {}", value.print());
             found.push(Diagnostic::error(Code::OutOfRange, span, message).help("it takes a number above 0"));
             1.0
+        }
+    }
+}
+
+fn fill_size(values: &Evaluated, found: &mut Vec<Diagnostic>) -> usize {
+    let Some((value, span)) = values.get("fillsize") else { return FilesetSpec::DEFAULT_FILL };
+    match value.as_u64() {
+        Some(n @ 1..=LARGEST_FILL) => n as usize,
+        _ => {
+            let message = format!("`fillsize` is {}", value.print());
+            found.push(Diagnostic::error(Code::OutOfRange, span, message).help("it takes 1 byte to 1 GiB"));
+            FilesetSpec::DEFAULT_FILL
         }
     }
 }

@@ -62,6 +62,8 @@ pub const FILESET: &[Attr] = &[
     attr("compress", Real, "0", Wmlrun, "fraction of each 4 KiB block of data that is compressible, 0 to 1"),
     attr("dedupe", Real, "0", Wmlrun,
         "fraction of the 4 KiB blocks of data that are duplicates of another block, 0 to 1"),
+    attr("fillsize", Size, "1m", Wmlrun,
+        "bytes of each write by which files get their data before the run: those of the program that made them"),
     attr("sizetable", Text, "", Wmlrun,
         "number of files in each range of sizes, as rows `UPPER:COUNT` or `LOW-HIGH:COUNT`: `4k:1990612 16k:473044 \
          31m-31m:5`; if `entries` is given, the counts are scaled to it"),

@@ -122,7 +122,7 @@ impl ReadySet {
 
 /// Returns the data properties of a set as a text. Files with other data properties are not reused.
 pub(crate) fn data_properties(spec: &FilesetSpec) -> String {
-    format!("{:?} {:?}", spec.compress, spec.dedupe)
+    format!("{:?} {:?} {}", spec.compress, spec.dedupe, spec.fill_size)
 }
 
 /// Returns the properties that determine sizes and kinds of the files of a tree, as a text.
