@@ -106,7 +106,9 @@ pub(super) fn wanted(
         ));
     }
     let is_sweep = matches!(rule, RuleWanted::Sweep { .. });
+    let is_search = matches!(rule, RuleWanted::Sweep { search: Some(_), .. });
     let option = |n: usize| match n {
+        _ if is_search => "--find",
         _ if is_sweep => "--vary",
         0 => "--a",
         _ => "--b",
@@ -114,7 +116,7 @@ pub(super) fn wanted(
     let own: Vec<Vec<String>> =
         arms.iter().enumerate().map(|(n, arm)| words_of(option(n), arm.as_ref())).collect::<Result<_, _>>()?;
     if let Some(word) = arms::without_effect(&args.words, &own) {
-        let by = if is_sweep { "`--vary` sets" } else { "`--a` and `--b` set" };
+        let by = if is_sweep { format!("`{}` sets", option(0)) } else { "`--a` and `--b` set".to_owned() };
         return Err(Failure::wrong(format!("`{word}` has no effect: {by} the same"), "omit it"));
     }
     let arm = |(n, (options, own)): (usize, (&str, Vec<String>))| -> Result<Arm, Failure> {

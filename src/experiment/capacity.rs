@@ -85,10 +85,11 @@ impl LoadSearch {
             let is_offered = run.figures.contains_key("offered") && !is_overloaded;
             self.rates.push(BeyondRate { load, per_second: beyond / seconds, is_offered });
         }
-        let value = self.limit.metric.of(run).filter(|_| run.failure.is_none());
-        let excess = value.map_or(f64::INFINITY, |value| self.limit.excess(value));
+        // A run that failed, or that lacks the figure, has ended the experiment.
+        let Some(value) = self.limit.metric.of(run) else { return };
+        let excess = self.limit.excess(value);
         let extensions = self.short.filter(|(of, _)| same(*of, load)).map_or(0, |(_, n)| n);
-        let is_short = value.is_some() && self.limit.too_few_beyond(&[run]).is_some();
+        let is_short = self.limit.too_few_beyond(&[run]).is_some();
         let is_certain = is_overloaded && excess > 0.0 || extensions >= MOST_EXTENSIONS;
         if is_short && !is_certain {
             self.short = Some((load, extensions + 1));

@@ -169,7 +169,8 @@ impl RecordedExperiment {
         }
     }
 
-    /// The design after these runs. Of a comparison only the complete blocks count. `None` if a run lacks a metric.
+    /// The design after these runs. Of a comparison only the complete blocks count. `None` if a run lacks a metric that is
+    /// needed.
     pub(super) fn design(&self) -> Option<Design> {
         let mut design = Design::new(&self.experiment);
         let runs: Vec<&RecordedRun> = match self.experiment.kind() {
@@ -177,8 +178,7 @@ impl RecordedExperiment {
             _ => self.runs.iter().collect(),
         };
         for run in runs {
-            let values = self.experiment.values_of(run.arm, &run.observation);
-            if values.is_none() && !self.experiment.keeps_failures() {
+            if self.experiment.lacking(run.arm, &run.observation).is_some() {
                 return None;
             }
             design.take_run(&self.experiment, run.arm, &run.observation, None);

@@ -129,17 +129,12 @@ fn budget(folder: &Folder, host: &dyn ExperimentHost) -> Option<Duration> {
     host.budget().or_else(recorded)
 }
 
-/// Passes a run to the design, with the values of its metrics. An error if it lacks one, unless the experiment keeps
-/// failures.
+/// Passes a run to the design. An error if it lacks a metric that the experiment needs.
 fn take(design: &mut Design, experiment: &Experiment, run: &KeptRun) -> Result<(), ExperimentError> {
-    let values = experiment.values_of(run.arm, &run.observation);
-    if let (None, false) = (&values, experiment.keeps_failures()) {
-        let metrics = experiment.metrics();
-        let lacking = metrics.iter().find(|metric| metric.of(&run.observation).is_none());
-        let name = lacking.map_or_else(String::new, Metric::to_string);
+    if let Some(lacking) = experiment.lacking(run.arm, &run.observation) {
         return Err(ExperimentError::Failed {
-            why: format!("{} has no `{name}`", run.observation.source),
-            help: lacking.map_or_else(String::new, |metric| metric.help_in(&run.observation)),
+            why: format!("{} has no `{lacking}`", run.observation.source),
+            help: lacking.help_in(&run.observation),
             status: 2,
         });
     }

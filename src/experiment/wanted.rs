@@ -427,9 +427,24 @@ impl Experiment {
         !self.hooks.0.is_empty() || !self.scopes.is_empty()
     }
 
-    /// True if a failed run is a result of its arm, and the experiment continues.
+    /// True if a failed run is a result of its arm, and the experiment continues. A search ends instead: the failure may
+    /// have nothing to do with the limit.
     pub(crate) fn keeps_failures(&self) -> bool {
-        matches!(self.kind(), ExperimentKind::Sweep | ExperimentKind::Factorial)
+        match &self.rule {
+            RuleWanted::Sweep { search, .. } => search.is_none(),
+            _ => self.kind() == ExperimentKind::Factorial,
+        }
+    }
+
+    /// A metric that a run lacks although the experiment can't go on without it.
+    pub(super) fn lacking(&self, arm: usize, run: &Observation) -> Option<Metric> {
+        let needed = match &self.rule {
+            // The first is that of the limit.
+            RuleWanted::Sweep { search: Some(_), .. } => 1,
+            _ if self.keeps_failures() => 0,
+            _ => usize::MAX,
+        };
+        self.metrics_of(arm).into_iter().take(needed).find(|metric| metric.of(run).is_none())
     }
 
     /// Returns the index of an arm's level of each factor. Empty unless the experiment is factorial.

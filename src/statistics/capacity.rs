@@ -24,12 +24,14 @@ const LEVEL: usize = 5;
 const MOST_MOVES: usize = 4;
 /// The greatest excess that counts: beyond a saturated system's capacity figures grow with the length of a run.
 const MOST_EXCESS: f64 = 1.0;
+/// The least rise of the excess from the first load to the last by which a search downwards goes away from the limit.
+const RISE: f64 = std::f64::consts::LN_2;
 
 /// A run at a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadProbe {
     pub load: f64,
-    /// The logarithm of the ratio of the figure to the limit: above 0 if the limit is not kept. Infinite if the run failed.
+    /// The logarithm of the ratio of the figure to the limit: above 0 if the limit is not kept.
     pub excess: f64,
 }
 
@@ -115,7 +117,7 @@ impl CapacitySearch {
                 }
                 (Some(low), None) => self.rounded(low * 2.0),
                 (None, Some(high)) if self.is_least(high) => {
-                    return CapacityStep::End(Capacity::NeverMet { load: high });
+                    return CapacityStep::End(self.not_met_down_to(probe));
                 }
                 (None, Some(high)) => self.rounded(high / 2.0),
                 (Some(low), Some(high)) if self.is_narrow(low, high) => return self.at_edge(low, high),
@@ -124,6 +126,16 @@ impl CapacitySearch {
             };
         }
         CapacityStep::End(self.so_far())
+    }
+
+    /// The answer of a search that went down from the first load to the least. A limit that is kept at greater loads, such
+    /// as a least rate, is missed by more the further it goes.
+    fn not_met_down_to(&self, least: &LoadProbe) -> Capacity {
+        let load = least.load;
+        match self.probes.first() {
+            Some(first) if least.excess - first.excess > RISE => Capacity::NotMonotone { low: load, high: first.load },
+            _ => Capacity::NeverMet { load },
+        }
     }
 
     /// The number of runs that bring the loads of a bracket close to each other.
@@ -288,8 +300,10 @@ mod tests {
         assert_eq!(search(10.0, true, |_| -1.0).0, Capacity::AlwaysMet { load: 655_360.0 });
         assert_eq!(search(10.0, true, |_| 1.0).0, Capacity::NeverMet { load: 1.0 });
         assert_eq!(search(64.0, false, |_| 1.0).0, Capacity::NeverMet { load: 1.0 });
-        // A run that fails does not keep the limit.
-        assert!(matches!(search(1.0, true, |users| if users > 5.0 { f64::INFINITY } else { -1.0 }).0,
+        // A limit that is kept from a load on, such as a least rate.
+        let found = search(8.0, true, |users| (100.0 / users).ln()).0;
+        assert_eq!(found, Capacity::NotMonotone { low: 1.0, high: 8.0 });
+        assert!(matches!(search(1.0, true, |users| if users > 5.0 { 1.0 } else { -1.0 }).0,
             Capacity::Found(found) if found.value > 5.0 && found.value < 6.0));
         // From the second run of a load on, the greater one is the better one.
         let mut runs = std::collections::BTreeMap::new();

@@ -361,6 +361,22 @@ fn a_metric_without_effect_on_a_curve_is_refused() {
     assert!(lab.run("report curve --metric latency.p99", 0).contains("latency.p99"));
 }
 
+/// Why a run failed may have nothing to do with the limit, so that a search says so instead of an answer.
+#[test]
+fn a_search_ends_with_a_run_that_fails_or_lacks_the_figure() {
+    let search = |text: &str, limit: &str, code: i32| {
+        let call = Wml::new().file("w.wml", text).args(["sweep", "w.wml", "--find", "wait", "--while", limit]);
+        let common = "--engine null --no-quiesce --runtime 0.5 --results r --quiet";
+        call.args(common.split(' ')).run().exits(code).stderr
+    };
+    let text = search(&WAITS.replace("wait=0", "wait=9"), "latency.p99<1d", 1);
+    assert!(text.contains("no operation was completed") && !text.contains("holds"), "{text}");
+    let once = WAITS.replace("wait=0", "wait=0.001").replace("value=1000,", "value=1,");
+    let text = once.replace("target=r", "target=r flowop read name=never,filesetname=data,iosize=4k");
+    let text = search(&text, "never.latency.p99<1d", 2);
+    assert!(text.contains("has no `never.latency.p99`"), "{text}");
+}
+
 /// A level at which the run fails, or that the machine does not allow, is a point. A wrong script is an error.
 #[test]
 fn a_point_that_fails_is_shown() {
