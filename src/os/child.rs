@@ -9,12 +9,14 @@ use super::fd;
 use super::proc::nanoseconds;
 use parking_lot::Mutex;
 use rustix::io::Errno;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -215,24 +217,69 @@ const END_GRACE: Duration = Duration::from_secs(20);
 /// standard output, or `None` if `is_interrupted` returned `true` and the group was ended.
 pub fn output(words: &[String], is_interrupted: &dyn Fn() -> bool) -> io::Result<Option<(ExitStatus, String)>> {
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    // A pipe could be full before the end of the command.
-    let mut file = File::from(rustix::fs::memfd_create("output", rustix::fs::MemfdFlags::CLOEXEC)?);
+    let mut stdout = KeptStream::new()?;
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(file.try_clone()?);
+    command.args(arguments).stdout(stdout.file.try_clone()?);
+    let Some(status) = until_end(command, is_interrupted)? else { return Ok(None) };
+    Ok(Some((status, stdout.text()?)))
+}
+
+/// What a command has written until its end.
+#[derive(Debug)]
+pub struct CommandOutput {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// The same with both of its outputs.
+pub fn outputs(mut command: Command, is_interrupted: &dyn Fn() -> bool) -> io::Result<Option<CommandOutput>> {
+    let (mut stdout, mut stderr) = (KeptStream::new()?, KeptStream::new()?);
+    command.stdout(stdout.file.try_clone()?).stderr(stderr.file.try_clone()?);
+    let Some(status) = until_end(command, is_interrupted)? else { return Ok(None) };
+    Ok(Some(CommandOutput { status, stdout: stdout.text()?, stderr: stderr.text()? }))
+}
+
+/// What a command writes to a stream. A pipe could be full before the end of the command.
+struct KeptStream {
+    file: File,
+}
+
+impl KeptStream {
+    fn new() -> io::Result<Self> {
+        Ok(Self { file: File::from(rustix::fs::memfd_create("output", rustix::fs::MemfdFlags::CLOEXEC)?) })
+    }
+
+    fn text(&mut self) -> io::Result<String> {
+        let mut bytes = Vec::new();
+        self.file.rewind()?;
+        self.file.read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// Runs a command without standard input until it ends, or `is_interrupted` returns `true` and its group is ended.
+fn until_end(mut command: Command, is_interrupted: &dyn Fn() -> bool) -> io::Result<Option<ExitStatus>> {
+    command.stdin(Stdio::null());
     let mut group = Group::spawn(command)?;
-    let status = loop {
+    loop {
         if let Some(status) = group.wait(Duration::from_millis(100))? {
-            break status;
+            return Ok(Some(status));
         }
         if is_interrupted() {
             group.end(END_GRACE);
             return Ok(None);
         }
+    }
+}
+
+/// The program of this name in one of the directories of `PATH`.
+pub fn in_path(name: &OsStr) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
-    let mut bytes = Vec::new();
-    file.rewind()?;
-    file.read_to_end(&mut bytes)?;
-    Ok(Some((status, String::from_utf8_lossy(&bytes).into_owned())))
+    let dirs = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&dirs).map(|dir| dir.join(name)).find(is_program)
 }
 
 /// Removes the group from the table if the command has ended and no process is left in the group. Other groups stay in
@@ -445,6 +492,18 @@ mod tests {
     fn a_command_that_does_not_exist_is_an_error() {
         let words = ["/nonexistent/command".to_owned()];
         assert_eq!(output(&words, &|| false).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn both_outputs_of_a_command_are_kept() {
+        let mut command = Command::new(in_path("sh".as_ref()).unwrap());
+        command.args(["-c", "cat; echo out; echo err >&2; exit 3"]);
+        let said = outputs(command, &|| false).unwrap().unwrap();
+        assert_eq!((said.status.code(), said.stdout.as_str(), said.stderr.as_str()), (Some(3), "out\n", "err\n"));
+        let mut command = Command::new("sleep");
+        command.arg("1000");
+        assert!(outputs(command, &|| true).unwrap().is_none());
+        assert_eq!(in_path("no such program".as_ref()), None);
     }
 
     #[test]

@@ -90,15 +90,9 @@ fn request(request: u32, thread: i32, address: usize, data: usize) -> Result<i64
 
 /// The program of a command, looked up as a shell does.
 fn program(name: &OsString) -> io::Result<CString> {
-    let is_program = |path: &Path| {
-        use std::os::unix::fs::PermissionsExt as _;
-        fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    };
     let found = match name.as_bytes().contains(&b'/') {
         true => Path::new(name).exists().then(|| name.into()),
-        false => std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
-            .map(|dir| dir.join(name))
-            .find(|path| is_program(path)),
+        false => super::child::in_path(name),
     };
     let path = found.ok_or(io::ErrorKind::NotFound)?;
     Ok(CString::new(path.into_os_string().into_vec())?)
