@@ -39,6 +39,7 @@ pub mod measure;
 pub mod import;
 pub mod comparison;
 pub mod experiment;
+mod hosts;
 pub mod page;
 pub mod words;
 pub mod session;

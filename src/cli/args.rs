@@ -16,11 +16,12 @@ use super::experiment_args::{
 use super::option_values::{LiveOutput, live_output};
 use super::program_help::program_help;
 use super::recording_args::{FidelityArgs, RecordArgs, ReplayArgs, TraceCommand};
-use super::run_options::{ALL, OUTPUT, PLAN, RARE, RunSettings, WorkloadWords};
+use super::run_options::{ALL, OUTPUT, PLAN, RunSettings, WorkloadWords};
 use super::screen::stdout_width;
 use super::shell_text::set_option;
 use super::usage::{explained, warn_of_old_options};
 use crate::diag::Failure;
+use crate::hosts::HostList;
 use crate::import::Metric;
 use crate::measure::assignment;
 use crate::prompt::ShellArms;
@@ -85,9 +86,13 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "FORMAT[:FILE]", value_parser = live_output, add = completion::live_formats(),
         help_heading = OUTPUT)]
     pub(super) live: Option<LiveOutput>,
-    /// Add a table of the hosts to the text report of a run of several ranks
-    #[arg(long, help_heading = RARE)]
-    pub(super) per_host: bool,
+    /// Run on these hosts at the same time, with so many ranks on each (default 1), by `mpirun` or Slurm's `srun`: one
+    /// result. Each host needs the package wmlrun-mpi
+    #[arg(long, value_name = "HOST[:RANKS],…", value_parser = HostList::parse)]
+    pub(super) hosts: Option<HostList>,
+    /// Said by `--hosts` to each rank
+    #[arg(long, hide = true)]
+    pub(super) as_rank: bool,
     /// Said by an experiment to each of its runs, whose output it keeps: the descriptor of the directory of `--json` and
     /// `--results`, unless another program starts the runs
     #[arg(long, value_name = "FD", num_args = 0..=1, require_equals = true, default_missing_value = "-1", hide = true)]
@@ -333,11 +338,17 @@ pub(super) enum CliCommand {
         output: OutputArgs,
     },
     /// Say whether a place is fit to measure: its file system and devices, memory, processors, other load. Only reads
-    #[command(after_help = "The exit status is 0 if it is fit, and 11 if not.")]
+    #[command(
+        override_usage = "wmlrun doctor <DIR>\n       wmlrun doctor --hosts <HOST,…> [DIR]",
+        after_help = "The exit status is 0 if it is fit, and 11 if not."
+    )]
     Doctor {
         /// A directory on the file system
-        #[arg(value_hint = ValueHint::DirPath)]
-        dir: PathBuf,
+        #[arg(value_hint = ValueHint::DirPath, required_unless_present = "hosts")]
+        dir: Option<PathBuf>,
+        /// Say what these hosts lack for a run together: launcher, login, build, DIR, clock
+        #[arg(long, value_name = "HOST,…", value_parser = HostList::parse)]
+        hosts: Option<HostList>,
     },
     /// Explain a word: a row or column of a report, a state, an error or warning code, an option, a word of the language
     Explain {

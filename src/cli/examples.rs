@@ -44,7 +44,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("age", &["wmlrun age /mnt/test --to 47%", "wmlrun age /mnt/test --to 20g --rounds 40 --seed 7 --json aging.json"]),
     ("list", &["wmlrun list", "wmlrun list flowops", "wmlrun list codes"]),
     ("show", &["wmlrun show varmail > mail.wml"]),
-    ("doctor", &["wmlrun doctor /mnt/test"]),
+    ("doctor", &["wmlrun doctor /mnt/test", "wmlrun doctor --hosts a,b /mnt/shared"]),
     ("explain", &["wmlrun explain E0202"]),
     ("clean", &["wmlrun clean /mnt/test", "wmlrun clean --logs wmlrun-results/varmail-20261124T093000Z"]),
     ("setup", &["wmlrun setup man ~/.cargo/share/man/man1", "source <(wmlrun setup completions zsh)",

@@ -1,11 +1,16 @@
-//! Refuses commands that would do the same work several times, or remove the same files, because a launcher such as
-//! `mpirun` started several processes of this program.
+//! Runs by a launcher of several processes, such as `mpirun`: starting it, and being one of its processes.
+//!
+//! Refuses commands that would do the same work several times, or remove the same files, because it started several processes of this program.
 
 use super::args::CliCommand;
 use crate::diag::{Failure, Status};
+use crate::hosts::{HostList, Starter};
+use crate::os::signals;
 use crate::ranks::Launch;
 #[cfg(feature = "mpi")]
 use crate::ranks::{Others as _, RankGroup};
+use std::ffi::OsString;
+use std::sync::atomic::Ordering::SeqCst;
 #[cfg(feature = "mpi")]
 use std::sync::{Arc, atomic::AtomicUsize};
 
@@ -17,6 +22,30 @@ fn launch() -> Option<Launch> {
 /// True if a launcher started this process as one of several.
 pub(super) fn is_one_of_several() -> bool {
     launch().is_some()
+}
+
+/// Becomes the launcher of ranks on these hosts, each of which has this command line. Returns only if that fails.
+pub(super) fn start(hosts: &HostList) -> Failure {
+    if let Some(Launch { command, .. }) = launch() {
+        return Failure::wrong(
+            format!("`--hosts` starts the ranks itself, also under `{command}`"),
+            "omit one of them",
+        );
+    }
+    let (interrupt, _) = signals::install_handlers();
+    let _kept = signals::Kept::begin();
+    let signal = || interrupt.load(SeqCst);
+    let started = Starter::find().and_then(|starter| {
+        starter.check_builds(hosts, &|| signal() > 0)?;
+        let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
+        let is_command = words.first().is_some_and(|word| word == "run");
+        words.insert(usize::from(is_command), "--as-rank".into());
+        Ok(starter.start(hosts, &words))
+    });
+    match u8::try_from(signal()) {
+        Ok(signal) if signal > 0 => Failure::unexplained(Status::Interrupted(signal)),
+        _ => started.unwrap_or_else(|failure| failure),
+    }
 }
 
 /// Connects this process with the others that a launcher started with it. `None` if it is alone.

@@ -131,6 +131,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
     match (cli.command, script) {
         (None, Some(script)) => run(&script, &cli.run),
         (None, None) if launched::is_one_of_several() => run("-", &cli.run),
+        (None, None) if cli.run.hosts.is_some() && !std::io::stdin().is_terminal() => run("-", &cli.run),
         (None, None) if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => repl(None, &cli.run),
         (None, None) if std::io::stdin().is_terminal() => Err(nothing_to_run()),
         // `wmlrun << END` and `wmlrun < script` run the script, as in Filebench 1.4.
@@ -184,7 +185,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::Age(args) => age::age(&args),
             CliCommand::List { what } => lists::list(what.as_deref()),
             CliCommand::Show { name } => info::show(&name),
-            CliCommand::Doctor { dir } => doctor::doctor(&dir),
+            CliCommand::Doctor { dir, hosts } => doctor::doctor(dir.as_deref(), hosts.as_ref()),
             CliCommand::Explain { words } => explain::explain(&words.join(" ")),
             CliCommand::Clean { dirs, logs } => {
                 let clean =
@@ -284,6 +285,9 @@ fn enter_experiment(args: &RunArgs) -> Result<Option<DirGuard>, Failure> {
 
 /// Runs a script, as one of several ranks if a launcher started this process as one of several.
 fn run(script: &str, args: &RunArgs) -> Result<u8, Failure> {
+    if let Some(hosts) = args.hosts.as_ref().filter(|_| !args.as_rank) {
+        return Err(launched::start(hosts));
+    }
     let _known = enter_experiment(args)?;
     let (interrupt, _) = signals::install_handlers();
     #[cfg(feature = "mpi")]
@@ -382,7 +386,7 @@ fn run_batch(profile: &Path, only: &[String], settings: &Settings, output: &Outp
     let taken = stdout_taken(settings, None)?;
     let mut host = TerminalHost {
         stdout_taken: taken,
-        format: report_of(output, false, taken),
+        format: report_of(output, taken),
         verbosity: output.verbosity(),
         interrupt: signals::install_handlers().0,
     };
@@ -435,7 +439,7 @@ fn stdout_taken(settings: &Settings, live: Option<&Path>) -> Result<bool, Failur
 fn console_of(args: &RunArgs, settings: &Settings, scripts: &[PathBuf]) -> Result<Console, Failure> {
     let live = args.live.as_ref();
     let taken = stdout_taken(settings, live.map(|live| live.path.as_path()))?;
-    let format = report_of(&args.output, args.per_host, taken);
+    let format = report_of(&args.output, taken);
     let console = console_for(taken, format, args.output.verbosity());
     let scripts: Vec<FileIdentity> = scripts.iter().filter_map(|path| file_id(path)).collect();
     let open = |live: &LiveOutput| open_stream(live, args.settings.0.force, &scripts);
@@ -449,14 +453,14 @@ fn open_stream(live: &LiveOutput, force: bool, scripts: &[FileIdentity]) -> Resu
 
 /// The report of a run. As text it is the whole with `-v`, else as much as the screen holds; the screen is standard error
 /// if standard output is `taken`.
-fn report_of(output: &OutputArgs, per_host: bool, taken: bool) -> &'static dyn report::Report {
+fn report_of(output: &OutputArgs, taken: bool) -> &'static dyn report::Report {
     if output.format.name() != "text" {
         return output.format;
     }
-    // A command has one report, which lives as long as the command.
     match output.verbosity() {
-        Verbosity::Verbose => Box::leak(Box::new(Text { per_host })),
-        _ => Box::leak(Box::new(ScreenReport { size: if taken { error_size } else { report_size }, per_host })),
+        Verbosity::Verbose => &Text,
+        _ if taken => &ScreenReport { size: error_size },
+        _ => &ScreenReport { size: report_size },
     }
 }
 
@@ -482,6 +486,9 @@ fn nothing_to_run() -> Failure {
 }
 
 fn repl(script: Option<&str>, args: &RunArgs) -> Result<u8, Failure> {
+    if args.hosts.is_some() {
+        return Err(Failure::wrong("the shell runs on one host", "give `--hosts` with a script"));
+    }
     let settings = run_settings(args);
     let found = script.map(find).transpose()?;
     let scripts: Vec<PathBuf> = found.iter().filter_map(|f| f.path.clone()).collect();

@@ -97,7 +97,7 @@ const TABLE: &[NeighbourOption] = &[
     text(&["runs", "r"], "`wmlrun repeat SCRIPT --runs N` repeats a run"),
     text(&["prepare", "setup"], "`--before COMMAND` of an experiment executes a command before each run"),
     text(&["cleanup", "conclude"], "`--after COMMAND` of an experiment executes a command after each run"),
-    text(&["hosts", "client", "server", "service"], "`mpirun` starts wmlrun on several hosts: docs/hosts.md"),
+    text(&["client", "server", "service"], "`--hosts a:4,b:4` runs on several hosts: docs/hosts.md"),
     text(&["stages", "stage"], "phases of a script (`phase=`, `for=`), or `wmlrun sweep --vary`, change the load"),
     text(&["verify", "validate"], "wmlrun does not verify data"),
     text(&["export-markdown", "export-csv"], "`--format markdown` and `--format csv` print these"),

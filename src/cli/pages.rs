@@ -59,12 +59,12 @@ pub(super) fn wanted_format(
             return Err(Failure::wrong(text, "omit one of them: `--verbose` is the whole report as text"));
         }
         Some(format) => format,
-        None if verbose => ExportFormat::Report(&Text { per_host: false }),
+        None if verbose => ExportFormat::Report(&Text),
         None if !to_files && (are_last || std::io::stdout().is_terminal()) => {
             if !are_last {
                 console::notice("note: `-o page.html` writes this as a page with pictures");
             }
-            ExportFormat::Report(&ScreenReport { size: report_size, per_host: false })
+            ExportFormat::Report(&ScreenReport { size: report_size })
         }
         None => ExportFormat::Page,
     })

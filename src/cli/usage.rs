@@ -267,6 +267,12 @@ pub(super) fn print(e: &clap::Error) -> u8 {
         return 2;
     }
     let _ = Stdout.write_all(text(std::io::stdout().is_terminal()).as_bytes());
+    // What `--hosts` compares.
+    #[cfg(feature = "mpi")]
+    if e.kind() == ErrorKind::DisplayVersion {
+        let build = format!("build {}, {}\n", crate::experiment::own_build(), crate::ranks::mpi_version());
+        let _ = Stdout.write_all(build.as_bytes());
+    }
     0
 }
 

@@ -32,10 +32,9 @@ impl Identity {
     /// Returns the current conditions, for scripts with these texts and arms with these directories.
     pub(crate) fn now(scripts: &[&str], dirs: &[PathBuf]) -> Self {
         let [_, _, release, version, _] = proc::uname();
-        let program = std::env::current_exe().and_then(|path| program(&path)).unwrap_or_default();
         Self {
             kernel: format!("{release} {version}"),
-            tool: format!("{} {program}", env!("CARGO_PKG_VERSION")),
+            tool: format!("{} {}", env!("CARGO_PKG_VERSION"), own_build()),
             scripts: scripts.iter().map(|text| digest(text.as_bytes())).collect(),
             mounts: mounts(dirs),
             user: proc::user(),
@@ -75,6 +74,11 @@ pub(super) fn mounts(dirs: &[PathBuf]) -> Vec<String> {
 
 /// The maximum length of an executable in bytes.
 const MAX_PROGRAM: u64 = 1 << 30;
+
+/// What distinguishes this program from other builds. Empty if its file can't be read.
+pub(crate) fn own_build() -> String {
+    std::env::current_exe().and_then(|path| program(&path)).unwrap_or_default()
+}
 
 /// Returns what distinguishes an executable from those of other builds: its build ID, which the linker computes from
 /// its content, or without one the digest of the file. The digest of 50 MB took a tenth of a second of each start.

@@ -64,6 +64,8 @@ pub use folder_error::FolderError;
 pub use hooks::{HOOKS, Hook, HookTime, Hooks};
 pub use host::{ExperimentError, ExperimentHost, FailedCommand, RunEnd};
 pub use identity::Identity;
+#[cfg(feature = "mpi")]
+pub(crate) use identity::own_build;
 pub use known_floor::{known_floor, missing_floor};
 pub use order::StudyOrder;
 pub use origin::is_made_here;

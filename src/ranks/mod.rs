@@ -1,8 +1,8 @@
 //! The processes that make a run together, called ranks: what they exchange, and what they agree on.
 //!
 //! [`Together`] is all that the program knows of them. A program that runs in one process is alone, and sends nothing;
-//! [`Others`] are reached with the feature `mpi`, and in tests. Not here: starting processes on several hosts, and what
-//! they measure.
+//! [`Others`] are reached with the feature `mpi`, and in tests. Not here: starting processes on several hosts (`hosts`), and
+//! what they measure.
 
 #[cfg(any(feature = "mpi", test))]
 mod clock_offsets;
@@ -29,7 +29,7 @@ pub(crate) use launcher::Launch;
 #[cfg(any(feature = "mpi", test))]
 pub use mail::RankEnd;
 #[cfg(feature = "mpi")]
-pub use mpi::connect;
+pub use mpi::{connect, mpi_version};
 pub(crate) use together::Conditions;
 pub use together::Together;
 

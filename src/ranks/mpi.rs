@@ -23,6 +23,12 @@ pub fn connect(interrupt: Arc<AtomicUsize>) -> Result<RankGroup, String> {
     RankGroup::start(MpiTransport::new, &host, SILENCE, interrupt)
 }
 
+/// The name and version of the MPI library.
+pub fn mpi_version() -> String {
+    let all = ::mpi::environment::library_version().unwrap_or_default();
+    all.split(',').next().unwrap_or_default().trim().to_owned()
+}
+
 /// A message on its way, to or from another rank.
 struct MessageTransfer {
     request: Request<'static, [u8], StaticScope>,

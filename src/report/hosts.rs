@@ -16,14 +16,14 @@ const MAX_HOST_WIDTH: usize = 20;
 const COLUMNS: [&str; 5] = ["ops/s", "MiB/s", "mean", "p99", "max"];
 
 /// Writes the part: the number of ranks and hosts, the skew of their starts, the slowest and the fastest rank, and each
-/// lost rank. With `per_host` also a table of the hosts. Nothing for a run in one process.
-pub(super) fn write(run: &Run, per_host: bool, out: &mut dyn Write) -> io::Result<()> {
+/// lost rank; with several hosts, a table of them. Nothing for a run in one process.
+pub(super) fn write(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     if run.ranks.is_empty() && run.lost_ranks.is_empty() {
         return Ok(());
     }
     writeln!(out)?;
     lines(run).iter().try_for_each(|line| writeln!(out, "{}", wrapped(line, "  ")))?;
-    if per_host && !run.hosts.is_empty() {
+    if run.hosts.len() > 1 {
         write!(out, "\n{}", table(&run.hosts))?;
     }
     Ok(())
@@ -79,23 +79,18 @@ mod tests {
     use crate::result::fixture::{fixture, of_ranks};
     use crate::util::wrap::WIDTH;
 
-    const TEXT: Text = Text { per_host: false };
-    const TEXT_PER_HOST: Text = Text { per_host: true };
-
     #[test]
     fn goldens() {
-        insta::assert_snapshot!("text_ranks", to_string(&TEXT, &of_ranks()));
-        let mut table = Vec::new();
-        write(&of_ranks().runs[0], true, &mut table).unwrap();
-        insta::assert_snapshot!("text_per_host", String::from_utf8(table).unwrap());
+        insta::assert_snapshot!("text_ranks", to_string(&Text, &of_ranks()));
     }
 
     #[test]
-    fn the_option_adds_a_table_of_hosts_only() {
-        let (without, with) = (to_string(&TEXT, &of_ranks()), to_string(&TEXT_PER_HOST, &of_ranks()));
-        assert_eq!(with.lines().count(), without.lines().count() + 4, "{with}");
-        assert!(without.lines().all(|line| with.contains(line)), "{with}");
-        assert_eq!(to_string(&TEXT_PER_HOST, &fixture()), to_string(&TEXT, &fixture()));
+    fn several_hosts_have_a_row_each() {
+        let several = to_string(&Text, &of_ranks());
+        let mut document = of_ranks();
+        document.runs[0].hosts.truncate(1);
+        assert_eq!(several.lines().count(), to_string(&Text, &document).lines().count() + 4, "{several}");
+        assert!(!to_string(&Text, &fixture()).contains("\nhost  "));
     }
 
     #[test]
@@ -106,7 +101,7 @@ mod tests {
             run.hosts[1].host = host.to_owned();
             run.ranks.iter_mut().for_each(|rank| rank.host = host.to_owned());
             let mut out = Vec::new();
-            write(run, true, &mut out).unwrap();
+            write(run, &mut out).unwrap();
             let text = String::from_utf8(out).unwrap();
             assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         }

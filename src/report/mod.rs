@@ -45,7 +45,7 @@ use std::io::{self, Write};
 
 /// All report formats.
 pub static TABLE: &[&dyn Report] = &[
-    &text::Text { per_host: false },
+    &text::Text,
     &json::Json,
     &csv::Csv,
     &csv_runs::CsvRuns,

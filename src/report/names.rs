@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(workload(&document, &document.runs[0]), None);
         document.script.path = "/r/mail/thisrun.f".into();
         assert_eq!(workload(&document, &document.runs[0]).as_deref(), Some("mail"));
-        let shown = to_string(&Text { per_host: false }, &document);
+        let shown = to_string(&Text, &document);
         assert!(shown.starts_with("mail, /r/mail/thisrun.f: complete after "), "{shown}");
         let shown = to_string(&Markdown, &document);
         assert!(shown.contains("### mail, /r/mail/thisrun.f: complete after "), "{shown}");

@@ -34,8 +34,6 @@ impl ReportSize {
 pub struct ScreenReport {
     /// The size of the screen when the report is written.
     pub size: fn() -> ReportSize,
-    /// Whether the report of a run of several ranks has a table of the hosts (`--per-host`).
-    pub per_host: bool,
 }
 
 /// The narrowest screen for which lines are broken.
@@ -109,7 +107,7 @@ impl ScreenReport {
             above += &format!("  … {} (-v)\n", count(others as u64, "other file set"));
         }
         let mut below = percentiles_note(run, width).map(|note| note + "\n").unwrap_or_default().into_bytes();
-        hosts::write(run, self.per_host, &mut below)?;
+        hosts::write(run, &mut below)?;
         let left = height.map(|height| height.saturating_sub(above.lines().count() + LINES_BELOW_REQUESTS));
         let requests = requests::table(run, width, left.map_or(usize::MAX, |left| left.max(MIN_ROWS)));
         match &requests {
@@ -238,7 +236,7 @@ mod tests {
     #[test]
     fn a_report_fits_its_screen() {
         for (size, width, height) in AT {
-            let text = to_string(&ScreenReport { size, per_host: false }, &long_run());
+            let text = to_string(&ScreenReport { size }, &long_run());
             let wide = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
             assert!(wide <= width && wide + 30 > width.min(120), "{wide} of {width} columns:\n{text}");
             assert!(text.lines().count() < height, "{height} lines:\n{text}");
@@ -251,12 +249,12 @@ mod tests {
 
     #[test]
     fn the_rows_of_the_least_time_are_counted() {
-        let text = to_string(&ScreenReport { size: AT[0].0, per_host: false }, &long_run());
+        let text = to_string(&ScreenReport { size: AT[0].0 }, &long_run());
         let counted = text.lines().find_map(|line| line.strip_prefix("… ")?.split(' ').next()?.parse::<usize>().ok());
         let shown = text.lines().filter(|line| line.starts_with("deliver")).count();
         assert!(counted.is_some_and(|left_out| left_out + shown >= 13), "{text}");
         assert!(text.contains("deliver.13 ") && !text.contains("deliver.1 "), "{text}");
-        let on_pipe = to_string(&ScreenReport { size: || ReportSize::PIPE, per_host: false }, &long_run());
+        let on_pipe = to_string(&ScreenReport { size: || ReportSize::PIPE }, &long_run());
         assert_eq!(on_pipe.lines().filter(|line| line.starts_with("deliver")).count(), 13, "{on_pipe}");
     }
 
@@ -264,7 +262,7 @@ mod tests {
     fn a_long_note_is_wrapped() {
         let mut document = long_run();
         document.note = Some("a word and another ".repeat(20));
-        let text = to_string(&ScreenReport { size: AT[0].0, per_host: false }, &document);
+        let text = to_string(&ScreenReport { size: AT[0].0 }, &document);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 
@@ -273,7 +271,7 @@ mod tests {
         let mut document = long_run();
         let note = |n: usize| Note { code: format!("code{n}"), message: "something happened to the run".into() };
         document.runs[0].warnings.extend((0..30).map(note));
-        let text = to_string(&ScreenReport { size: AT[0].0, per_host: false }, &document);
+        let text = to_string(&ScreenReport { size: AT[0].0 }, &document);
         assert_eq!(text.matches("warning[code").count(), 30, "{text}");
         assert!(text.lines().filter(|line| line.starts_with("deliver")).count() >= 1, "{text}");
     }
@@ -285,7 +283,7 @@ mod tests {
         let note = |code: NoteCode| code.note("something that takes a line");
         let codes = [NoteCode::ScriptNote, NoteCode::WarmedUp, NoteCode::Stopped, NoteCode::Exhausted];
         document.runs[0].warnings = codes.into_iter().flat_map(|code| [note(code), note(code)]).collect();
-        let text = to_string(&ScreenReport { size: AT[0].0, per_host: false }, &document);
+        let text = to_string(&ScreenReport { size: AT[0].0 }, &document);
         assert_eq!(text.lines().count(), 23, "{text}");
         let rows = text.lines().filter(|line| line.starts_with("deliver") || line.starts_with("shadow")).count();
         assert!(rows >= 4, "{text}");
@@ -296,10 +294,7 @@ mod tests {
         assert!(text.contains(&format!("\n… {} more warnings (-v)\n", all - shown)), "{text}");
         let places: Vec<_> = ["warning[exhausted]", "warning[errors]", "… "].map(|start| text.rfind(start)).into();
         assert!(places.is_sorted() && places[0].is_some(), "{text}");
-        for whole in [
-            to_string(&ScreenReport { size: || ReportSize::PIPE, per_host: false }, &document),
-            to_string(&Text { per_host: false }, &document),
-        ] {
+        for whole in [to_string(&ScreenReport { size: || ReportSize::PIPE }, &document), to_string(&Text, &document)] {
             let codes = ["exhausted", "errors", "stopped", "warmed_up", "few_for_percentiles", "script_note"];
             let places: Vec<_> = codes.iter().map(|code| whole.find(&format!("warning[{code}]"))).collect();
             assert!(places.is_sorted() && places[0].is_some(), "{whole}");
@@ -315,25 +310,25 @@ mod tests {
         let requests = |n: usize| ThreadRequests { thread: format!("clients{n}"), ..ThreadRequests::default() };
         run.open_loop = Some(OpenLoop { threads: (0..12).map(requests).collect(), ..OpenLoop::default() });
         for (size, width, height) in AT {
-            let text = to_string(&ScreenReport { size, per_host: false }, &document);
+            let text = to_string(&ScreenReport { size }, &document);
             assert!(text.lines().count() < height, "{height} lines:\n{text}");
             assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
             assert!(text.contains("\nrequests ") && text.contains("\nclients0 "), "{text}");
             assert_eq!(text.contains("\n… 16 flowops (-v)\n"), !text.contains("\nflowop "), "{text}");
         }
-        let lowest = to_string(&ScreenReport { size: AT[0].0, per_host: false }, &document);
+        let lowest = to_string(&ScreenReport { size: AT[0].0 }, &document);
         assert!(lowest.contains(" more (-v)\n") && !lowest.contains("\nflowop "), "{lowest}");
-        let highest = to_string(&ScreenReport { size: AT[3].0, per_host: false }, &document);
+        let highest = to_string(&ScreenReport { size: AT[3].0 }, &document);
         assert!(highest.contains("\nflowop ") && highest.contains("\nclients11 "), "{highest}");
         // Warnings take the room of the steps.
         document.runs[0].warnings = vec![NoteCode::WarmedUp.note("a line"); 20];
-        let full = to_string(&ScreenReport { size: AT[0].0, per_host: false }, &document);
+        let full = to_string(&ScreenReport { size: AT[0].0 }, &document);
         assert!(full.lines().count() == 23 && full.contains(" more warnings (-v)\n"), "{full}");
     }
 
     #[test]
     fn screens() {
-        insta::assert_snapshot!("screen_80", to_string(&ScreenReport { size: AT[0].0, per_host: false }, &fixture()));
-        insta::assert_snapshot!("screen_120", to_string(&ScreenReport { size: AT[2].0, per_host: false }, &long_run()));
+        insta::assert_snapshot!("screen_80", to_string(&ScreenReport { size: AT[0].0 }, &fixture()));
+        insta::assert_snapshot!("screen_120", to_string(&ScreenReport { size: AT[2].0 }, &long_run()));
     }
 }

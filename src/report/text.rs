@@ -28,10 +28,7 @@ use std::io::{self, Write};
 pub(super) const ABOUT: &str = "a table, latency distributions, and warnings with advice";
 
 /// `--format text -v`, the whole report.
-pub struct Text {
-    /// Whether the report of a run of several ranks has a table of the hosts (`--per-host`).
-    pub per_host: bool,
-}
+pub struct Text;
 
 /// The engine of most runs.
 const USUAL_ENGINE: &str = "posix";
@@ -46,20 +43,20 @@ impl Report for Text {
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
-        write_run(document, index, self.per_host, out)
+        write_run(document, index, out)
     }
 
     /// Writes no warnings, since they refer to the whole run.
     fn interim(&self, document: &Document, apart: bool, out: &mut dyn Write) -> io::Result<()> {
         let document = &*super::format::visible(document);
         let Some(run) = document.runs.first() else { return Ok(()) };
-        body(document, run, &so_far(document, run, apart), false, out)?;
+        body(document, run, &so_far(document, run, apart), out)?;
         writeln!(out)
     }
 }
 
 /// Writes the report of a run.
-fn write_run(document: &Document, index: usize, per_host: bool, out: &mut dyn Write) -> io::Result<()> {
+fn write_run(document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
     // The others are not examined for each of many runs.
     let part = document.with_run(index);
     let shown = &*super::format::visible(&part);
@@ -68,7 +65,7 @@ fn write_run(document: &Document, index: usize, per_host: bool, out: &mut dyn Wr
         writeln!(out)?;
     }
     let by = if run.ended_by.is_empty() { String::new() } else { format!(" ({})", run.ended_by) };
-    body(shown, run, &(ended(shown, run, (document.runs.len() > 1).then_some(index + 1)) + &by), per_host, out)?;
+    body(shown, run, &(ended(shown, run, (document.runs.len() > 1).then_some(index + 1)) + &by), out)?;
     out.write_all(conclusion::text(WIDTH, None, shown, run).as_bytes())
 }
 
@@ -85,15 +82,15 @@ pub(super) fn so_far(document: &Document, run: &Run, apart: bool) -> String {
     format!("{}: so far, {of} {}", heading(document, run), seconds(run.measured_seconds))
 }
 
-/// Writes a heading and all figures of a run; with `per_host`, also those of its hosts.
-fn body(document: &Document, run: &Run, heading: &str, per_host: bool, out: &mut dyn Write) -> io::Result<()> {
+/// Writes a heading and all figures of a run.
+fn body(document: &Document, run: &Run, heading: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{heading}")?;
     load(document, run, out)?;
     if !run.flowops.is_empty() {
         writeln!(out, "\n{}", table(run).trim_end())?;
         percentiles_note(run, usize::MAX).iter().try_for_each(|note| writeln!(out, "{note}"))?;
     }
-    hosts::write(run, per_host, out)?;
+    hosts::write(run, out)?;
     distributions(run, out)?;
     if let Some(requests) = super::requests::table(run, WIDTH, usize::MAX) {
         write!(out, "\n{requests}")?;
@@ -469,8 +466,6 @@ mod tests {
     use crate::result::{DeviceBytes, FlowopResult, Latency, Note, OpenLoop, RunState, Verdict};
     use crate::util::wrap::WIDTH;
 
-    const TEXT: Text = Text { per_host: false };
-
     #[track_caller]
     fn assert_fits(text: &str) {
         for line in text.lines() {
@@ -481,7 +476,7 @@ mod tests {
     #[test]
     fn lines_fit_a_terminal() {
         let mut document = fixture();
-        assert_fits(&to_string(&TEXT, &document));
+        assert_fits(&to_string(&Text, &document));
         let run = &mut document.runs[0];
         run.open_loop = Some(OpenLoop { offered_per_s: 1e9, achieved_per_s: 1e9, ..OpenLoop::default() });
         for (flowop, end) in run.flowops.iter_mut().zip(["create", "close", "read"]) {
@@ -491,7 +486,7 @@ mod tests {
             let latency = Latency { mean: Some(123e6), max: Some(ns), ..flowop.latency_ns }.with_percentiles(|_| ns);
             (flowop.latency_ns, flowop.response_ns, flowop.lateness_ns) = (latency, Some(latency), Some(latency));
         }
-        let text = to_string(&TEXT, &document);
+        let text = to_string(&Text, &document);
         assert_fits(&text);
         // The ends of the names are visible in the table and beside the histograms.
         for end in ["create", "close"] {
@@ -499,7 +494,7 @@ mod tests {
             assert!(lines.filter(|line| line.contains('…') && line.contains(end)).count() == 3, "{text}");
         }
         (document.runs[0].flowops[0].ops, document.runs[0].summary.ops_per_s) = (99_999_999_999, 99_999_999.0);
-        assert_fits(&to_string(&TEXT, &document));
+        assert_fits(&to_string(&Text, &document));
     }
 
     #[test]
@@ -508,7 +503,7 @@ mod tests {
         document.runs[0].summary.cpu_us_per_op = None;
         for (apart, heading) in [(false, ": so far, after "), (true, ": so far, the last ")] {
             let mut out = Vec::new();
-            TEXT.interim(&document, apart, &mut out).unwrap();
+            Text.interim(&document, apart, &mut out).unwrap();
             let text = String::from_utf8(out).unwrap();
             assert!(text.lines().next().unwrap().contains(heading), "{text}");
             for absent in ["complete", "warning", "\nprocessor "] {
@@ -525,11 +520,11 @@ mod tests {
         for n in 0..9 {
             document.runs[0].flowops.push(FlowopResult { name: format!("other{n}"), ..like.clone() });
         }
-        let drawn = to_string(&TEXT, &document);
+        let drawn = to_string(&Text, &document);
         assert!(drawn.contains("that of 1 flowop with fewer operations is not shown; `--json FILE`"), "{drawn}");
-        assert!(!to_string(&TEXT, &fixture()).contains("not shown"));
+        assert!(!to_string(&Text, &fixture()).contains("not shown"));
         document.runs[0].flowops.extend((0..30).map(|n| FlowopResult { name: format!("more{n}"), ..like.clone() }));
-        assert!(to_string(&TEXT, &document).contains("those of 31 flowops with fewer operations are not shown"));
+        assert!(to_string(&Text, &document).contains("those of 31 flowops with fewer operations are not shown"));
     }
 
     #[test]
@@ -556,6 +551,6 @@ mod tests {
         second.flowops[0].lateness_ns = Some(second.flowops[2].latency_ns);
         second.warnings.push(Note { code: "other".into(), message: "something else".into() });
         document.runs.push(second);
-        insta::assert_snapshot!("text_all", to_string(&TEXT, &document));
+        insta::assert_snapshot!("text_all", to_string(&Text, &document));
     }
 }

@@ -76,6 +76,7 @@ mod generated;
 mod ground_truth;
 mod hangs;
 mod hold;
+mod hosts;
 mod init;
 mod instances;
 mod interrupt;

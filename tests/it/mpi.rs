@@ -51,8 +51,13 @@ impl Hosts {
             ip(&["-n", name, "link", "set", &inner, "up"]);
             ip(&["-n", name, "link", "set", "lo", "up"]);
         }
-        let agent = "#!/bin/sh\nhost=$1\nshift\n\
-            exec ip netns exec \"$host\" unshare --uts sh -c \"hostname $host; $*\"\n";
+        // A host may have programs of its own in place of those in the folder `bin`.
+        let dir = hosts.dir.path().display();
+        let agent = format!(
+            "#!/bin/sh\nhost=$1\nshift\nown={dir}/$host-bin\n\
+            exec ip netns exec \"$host\" unshare --uts --mount sh -c \
+            \"[ ! -d $own ] || mount --bind $own {dir}/bin; hostname $host; $*\"\n"
+        );
         std::fs::write(hosts.agent(), agent).unwrap();
         std::fs::set_permissions(hosts.agent(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         hosts
@@ -62,18 +67,28 @@ impl Hosts {
         self.dir.path().join("agent")
     }
 
+    /// The directory with the folder `bin`, which each host may have its own of.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The parameters of Open MPI by which processes of `mpirun` reach the hosts.
+    pub(crate) fn parameters(&self, net: u8) -> [(&'static str, String); 4] {
+        let net = format!("10.77.{net}.0/24");
+        [
+            ("plm_rsh_agent", self.agent().display().to_string()),
+            ("plm_rsh_no_tree_spawn", "1".to_owned()),
+            ("btl_tcp_if_include", net.clone()),
+            ("oob_tcp_if_include", net),
+        ]
+    }
+
     /// The words of `mpirun` that start `each` ranks on each host.
     pub(crate) fn mpirun(&self, net: u8, each: usize) -> Vec<String> {
         let [a, b] = self.names;
-        let net = format!("10.77.{net}.0/24");
         let mut words = mpirun(2 * each);
-        for (name, value) in [
-            ("plm_rsh_agent", self.agent().to_str().unwrap()),
-            ("plm_rsh_no_tree_spawn", "1"),
-            ("btl_tcp_if_include", &net),
-            ("oob_tcp_if_include", &net),
-        ] {
-            words.extend(["--mca".to_owned(), name.to_owned(), value.to_owned()]);
+        for (name, value) in self.parameters(net) {
+            words.extend(["--mca".to_owned(), name.to_owned(), value]);
         }
         words.extend(["--host".to_owned(), format!("{a}:{each},{b}:{each}")]);
         words

@@ -44,7 +44,7 @@ const ANSWERS: &[(&str, &str)] = &[
     ("-b 4k", "write --set iosize=4k"),
     ("-s 1g", "write --set filesize=1g"),
     ("-n 10", "write --set nfiles=10"),
-    ("--hosts h1,h2", "`mpirun` starts wmlrun on several hosts: docs/hosts.md"),
+    ("--client h1,h2", "`--hosts a:4,b:4` runs on several hosts: docs/hosts.md"),
     ("--runs 5", "`wmlrun repeat SCRIPT --runs N` repeats a run"),
     ("-r 5", "`wmlrun repeat SCRIPT --runs N` repeats a run"),
     ("--min-runs 3", "`wmlrun repeat SCRIPT` repeats a run, `--runs N` times"),
