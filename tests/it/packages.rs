@@ -46,8 +46,14 @@ fn stage() -> TempDir {
     let output = release("files", stage.path(), stage.path());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(!old.exists(), "a file of an earlier version is in the release");
-    // Only cargo-about writes the licences.
     let script = fs::read_to_string(root().join(".ci/release")).unwrap();
+    // The step that builds with MPI writes these.
+    fs::create_dir(stage.path().join("mpi")).unwrap();
+    for name in ["wmlrun-mpi", "wmlrun-mpi.1"] {
+        assert!(script.contains(&format!("\"$stage/mpi/{name}\"")), "{name}");
+        fs::write(stage.path().join("mpi").join(name), "").unwrap();
+    }
+    // Only cargo-about writes the licences.
     assert!(script.contains("--output-file \"$stage/THIRD-PARTY.md\" about.hbs") && root().join("about.hbs").exists());
     fs::write(stage.path().join("THIRD-PARTY.md"), "").unwrap();
     stage
@@ -80,7 +86,10 @@ fn the_debian_package_names_files_that_exist() {
     let manifest = toml_of("Cargo.toml");
     let deb = &manifest["package"]["metadata"]["deb"];
     let (mut shipped, mut targets) = (BTreeSet::new(), BTreeSet::new());
-    for asset in deb["assets"].as_array().unwrap() {
+    let mpi = &deb["variants"]["mpi"];
+    let depends = mpi["depends"].as_str().unwrap();
+    assert!(depends.contains(&format!("wmlrun (= {}-1)", env!("CARGO_PKG_VERSION"))), "{depends}");
+    for asset in deb["assets"].as_array().unwrap().iter().chain(mpi["assets"].as_array().unwrap()) {
         let [source, target, mode] = strings(asset).try_into().unwrap();
         assert!(targets.insert((source, target)), "{source} twice");
         assert!(target.starts_with("usr/") && !target.contains(".."), "{target}");
@@ -180,9 +189,11 @@ fn a_release_is_complete_or_fails() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     let missing = said.lines().filter_map(|line| line.strip_prefix("missing: "));
     let missing: Vec<PathBuf> = missing.map(Into::into).collect();
-    for ending in [".tar.gz", ".deb", ".oci.tar", ".cdx.json", "THIRD-PARTY.md"] {
+    for (ending, count) in
+        [(".tar.gz", 2), (".deb", 2), (".rpm", 1), (".oci.tar", 2), (".cdx.json", 1), ("THIRD-PARTY.md", 1)]
+    {
         let of_kind = missing.iter().filter(|file| file.to_str().unwrap().ends_with(ending));
-        assert_eq!(of_kind.count(), 1, "{ending}: {said}");
+        assert_eq!(of_kind.count(), count, "{ending}: {said}");
     }
     // All but one: an empty file is missing too.
     for file in &missing[1..] {
