@@ -310,7 +310,7 @@ pub(super) enum CliCommand {
         after_help = "The files that the trace begins with are made in DIR/wmlrun-replay, and stay there until the next \
             replay. Exit status: 0 if every call and the names at the end are as recorded, else 1."
     )]
-    Replay(ReplayArgs),
+    Replay(Box<ReplayArgs>),
     /// Age a file system: make, change and remove files in DIR/aged until it is as full as requested, and report how
     /// fragmented it is
     #[command(after_help = "The same command continues an interrupted aging, and only reports if it is complete.")]

@@ -40,7 +40,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("learn", &["wmlrun learn trace.wtrace > app.wml", "wmlrun learn trace.wtrace --incomplete"]),
     ("fidelity", &["wmlrun fidelity app.wml --dir db --before './restore db' -- ./load db/app.db",
         "wmlrun fidelity app.wml --dir db --write --pairs 10 -- ./load db/app.db"]),
-    ("replay", &["wmlrun replay trace.wtrace --dir /mnt/test", "wmlrun replay trace.wtrace --dir /mnt/test --speed x10 --json"]),
+    ("replay", &["wmlrun replay trace.wtrace --dir /mnt/test", "wmlrun replay trace.wtrace --dir /mnt/test --speed x10"]),
     ("age", &["wmlrun age /mnt/test --to 47%", "wmlrun age /mnt/test --to 20g --rounds 40 --seed 7 --json aging.json"]),
     ("list", &["wmlrun list", "wmlrun list flowops", "wmlrun list codes"]),
     ("show", &["wmlrun show varmail > mail.wml"]),

@@ -46,7 +46,6 @@ mod ranked;
 mod recording;
 mod recording_args;
 mod recording_overhead;
-mod replay;
 mod run_options;
 mod run_tables;
 mod scaled_names;
@@ -80,7 +79,9 @@ use compare_args::CompareForm;
 use console::{Console, Verbosity};
 use live_stream::LiveStream;
 use option_values::LiveOutput;
+use recording_args::ReplayArgs;
 use screen::{error_size, report_size};
+use script_input::{is_profile, profile_named};
 use stages::PlanForm;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -181,7 +182,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::Trace { what } => recording::trace(&what),
             CliCommand::Learn { traces, incomplete } => recording::learn(&traces, incomplete),
             CliCommand::Fidelity(args) => fidelity::fidelity(&args, &find(&args.script)?),
-            CliCommand::Replay(args) => replay::replay(&args),
+            CliCommand::Replay(args) => replay(&args),
             CliCommand::Age(args) => age::age(&args),
             CliCommand::List { what } => lists::list(what.as_deref()),
             CliCommand::Show { name } => info::show(&name),
@@ -305,11 +306,31 @@ fn run(script: &str, args: &RunArgs) -> Result<u8, Failure> {
 
 /// Runs a script in this process alone.
 fn run_found(found: &library::FoundScript, args: &RunArgs, interrupt: &Arc<AtomicUsize>) -> Result<u8, Failure> {
-    let settings = run_settings(args);
-    arms::check_limits(found, &settings, &args.limits.fail_if)?;
+    arms::check_limits(found, &args.settings.0, &args.limits.fail_if)?;
     let scripts: Vec<PathBuf> = found.path.iter().cloned().collect();
-    let mut console = console_of(args, &settings, &scripts)?;
-    let ended = run_script(settings, found, &scripts, interrupt, args.output.quiet, &mut console);
+    run_here(args, &scripts, interrupt, |session, front| session.script(&found.name, &found.text, front))
+}
+
+/// Replays a trace.
+fn replay(args: &ReplayArgs) -> Result<u8, Failure> {
+    let run = args.run_args();
+    let _known = enter_experiment(&run)?;
+    let (interrupt, _) = signals::install_handlers();
+    run_here(&run, std::slice::from_ref(&args.trace), &interrupt, |session, front| {
+        Failure::outcome(session.runner.replay(&args.trace, front)?.status)
+    })
+}
+
+/// Does work in this process alone. `read`: the files that it reads.
+fn run_here(
+    args: &RunArgs,
+    read: &[PathBuf],
+    interrupt: &Arc<AtomicUsize>,
+    work: impl FnOnce(&mut Session, &mut dyn Front) -> Result<(), Failure>,
+) -> Result<u8, Failure> {
+    let settings = run_settings(args);
+    let mut console = console_of(args, &settings, read)?;
+    let ended = run_session(settings, read, interrupt, args.output.quiet, &mut console, work);
     Ok(end_run(ended, args, &mut console))
 }
 
@@ -322,20 +343,20 @@ struct EndedSession {
     outputs: Outputs,
 }
 
-/// Executes a script in a session of its own.
-fn run_script(
+/// Does work in a session of its own. `read`: the files that it reads.
+fn run_session(
     settings: Settings,
-    found: &library::FoundScript,
-    scripts: &[PathBuf],
+    read: &[PathBuf],
     interrupt: &Arc<AtomicUsize>,
     quiet: bool,
     front: &mut dyn Front,
+    work: impl FnOnce(&mut Session, &mut dyn Front) -> Result<(), Failure>,
 ) -> EndedSession {
     let mut session = watched(settings, interrupt, quiet);
-    let mut status = front.status(session.runner.outputs.open_outputs(scripts));
+    let mut status = front.status(session.runner.outputs.open_outputs(read));
     if status == Status::Done {
         front.begin(&session.runner.outputs.document);
-        let done = session.script(&found.name, &found.text, front);
+        let done = work(&mut session, front);
         status = front.status(done);
         session.runner.end_script(status);
         front.end(&session.runner.outputs.document);
@@ -367,19 +388,6 @@ fn watched(settings: Settings, interrupt: &Arc<AtomicUsize>, quiet: bool) -> Ses
     let session = Session::new(settings, Arc::clone(interrupt));
     watchdog::start(&session.watch(), Arc::clone(interrupt), limit, quiet, rank);
     session
-}
-
-/// True if a file is a profile of Filebench, by its name.
-fn is_profile(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end == "prof")
-}
-
-/// Returns the profile of a name without its ending, as Filebench accepted it. `None` if there is a file of the name itself
-/// or no profile.
-fn profile_named(name: &Path) -> Option<PathBuf> {
-    let mut file = name.as_os_str().to_owned();
-    file.push(".prof");
-    (!name.exists()).then(|| PathBuf::from(file)).filter(|file| file.is_file())
 }
 
 fn run_batch(profile: &Path, only: &[String], settings: &Settings, output: &OutputArgs) -> Result<u8, Failure> {

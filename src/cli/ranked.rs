@@ -4,7 +4,7 @@
 //! 0 if rank 0 can report for them: a launcher ends all ranks when one ends with another status.
 
 use super::args::RunArgs;
-use super::{console, console_of, end_run, find_script, run_script, run_settings, watchdog};
+use super::{EndedSession, console, console_of, end_run, find_script, run_session, run_settings, watchdog};
 use crate::diag::Failure;
 use crate::os::signals;
 use crate::ranks::{RankEnd, RankGroup, RanksLost, Together};
@@ -119,4 +119,18 @@ fn report(ends: &[Result<RankEnd, LostRank>], together: &Together, own: &str) {
 /// Returns the exit status for the end of a rank. One that is lost counts as failed.
 fn status_of(end: &Result<RankEnd, LostRank>) -> u8 {
     end.as_ref().map_or(1, |end| end.status)
+}
+
+/// Executes a script in a session of its own.
+fn run_script(
+    settings: Settings,
+    found: &FoundScript,
+    scripts: &[PathBuf],
+    interrupt: &Arc<AtomicUsize>,
+    quiet: bool,
+    front: &mut dyn Front,
+) -> EndedSession {
+    run_session(settings, scripts, interrupt, quiet, front, |session, front| {
+        session.script(&found.name, &found.text, front)
+    })
 }

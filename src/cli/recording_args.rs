@@ -1,8 +1,10 @@
 //! Command-line options of `record`, `trace`, `fidelity` and `replay`.
 
+use super::args::{OutputArgs, RunArgs};
 use super::completion;
+use super::experiment_args::LimitArgs;
+use super::run_options::{REPLAY, RunSettings};
 use crate::measure::time;
-use crate::replay::ReplaySpeed;
 use crate::util::size;
 use clap::{ArgGroup, Args, Subcommand, ValueHint};
 use std::ffi::OsString;
@@ -87,37 +89,30 @@ pub(super) struct ReplayArgs {
     /// The trace of `wmlrun record` or `wmlrun trace import`
     #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
     pub(super) trace: PathBuf,
-    /// The directory below which the files of the trace are made
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(super) dir: PathBuf,
-    /// Begin calls as soon as those that they wait for are done (`fast`), at their times in the trace (`timed`), or so many
-    /// times as fast (`x10`)
-    #[arg(long, value_name = "SPEED", default_value = "fast", value_parser = replay_speed)]
-    pub(super) speed: ReplaySpeed,
-    /// Let calls wait for those of other threads on the same names and files (`resource`), or for none (`thread`)
-    #[arg(long, value_name = "ORDER", default_value = "resource", value_parser = ["resource", "thread"])]
-    pub(super) order: String,
-    /// With `--speed timed` or `xN`: let threads sleep as they slept, and leave out the time that they computed
-    #[arg(long)]
-    pub(super) no_think: bool,
-    /// Take a trace that lacks calls or its end
-    #[arg(long)]
-    pub(super) incomplete: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    settings: RunSettings<REPLAY>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
+    /// Said by an experiment, as to the run of a script.
+    #[arg(long, value_name = "FD", num_args = 0..=1, require_equals = true, default_missing_value = "-1", hide = true)]
+    of_experiment: Option<i32>,
 }
 
-/// `fast`, `timed`, or a factor such as `x10`.
-fn replay_speed(text: &str) -> Result<ReplaySpeed, String> {
-    let factor = text.strip_prefix(['x', '×']).and_then(|factor| factor.parse().ok());
-    match text {
-        "fast" => Ok(ReplaySpeed::Fast),
-        "timed" => Ok(ReplaySpeed::Timed(1.0)),
-        _ => factor
-            .filter(|factor: &f64| factor.is_finite() && *factor > 0.0)
-            .map(ReplaySpeed::Timed)
-            .ok_or_else(|| "expected `fast`, `timed` or a factor such as `x10`".to_owned()),
+impl ReplayArgs {
+    /// The same as options of a run.
+    pub(super) fn run_args(&self) -> RunArgs {
+        let (output, limits, of_experiment) = (self.output.clone(), self.limits.clone(), self.of_experiment);
+        RunArgs {
+            settings: RunSettings(self.settings.0.clone()),
+            output,
+            limits,
+            live: None,
+            hosts: None,
+            as_rank: false,
+            of_experiment,
+        }
     }
 }
 

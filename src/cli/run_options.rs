@@ -1,7 +1,7 @@
 //! The options of a run in the argument parser. They are the rows of a table of `measure`.
 
 use super::completion;
-use crate::measure::{Completes, OPTIONS, OptionGroup, OptionScope, RunOption, Settings, Takes};
+use crate::measure::{Completes, OPTIONS, OptionGroup, OptionScope, RunOption, RunsWith, Settings, Takes};
 use clap::builder::{ArgExt, OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 
 // The headings of options in the help.
 pub(super) const MEASUREMENT: &str = "Measurement";
+const REPLAYS: &str = "Replay of a trace";
 pub(super) const FILES: &str = "Files and permissions";
 pub(super) const OUTPUT: &str = "Output";
 pub(super) const EXPERIMENT: &str = "Experiment";
@@ -22,8 +23,15 @@ pub(super) struct WithResume;
 impl ArgExt for WithResume {}
 
 /// The options of the commands of a scope.
-fn options(scope: OptionScope) -> impl Iterator<Item = &'static RunOption> {
-    OPTIONS.iter().filter(move |option| option.scope <= scope)
+fn options(number: u8) -> impl Iterator<Item = &'static RunOption> {
+    let scope = scope(number);
+    let is_of = move |option: &&RunOption| match option.runs_with {
+        RunsWith::Scripts => number != REPLAY,
+        RunsWith::Both => true,
+        // An experiment takes both.
+        RunsWith::Traces => number == REPLAY || number == RUN,
+    };
+    OPTIONS.iter().filter(move |option| option.scope <= scope).filter(is_of)
 }
 
 /// An option in the argument parser, which refuses a wrong value.
@@ -32,6 +40,7 @@ fn arg(option: &'static RunOption) -> Arg {
     let arg = match option.group {
         OptionGroup::Main => arg,
         OptionGroup::Measurement => arg.help_heading(MEASUREMENT),
+        OptionGroup::Replay => arg.help_heading(REPLAYS),
         OptionGroup::Files => arg.help_heading(FILES),
         OptionGroup::Output => arg.help_heading(OUTPUT),
         OptionGroup::Rare => arg.help_heading(RARE),
@@ -71,13 +80,13 @@ fn any_path(arg: Arg) -> Arg {
 }
 
 /// The options of a scope that a command line gives, each with its value, in the order of the table.
-fn given(matches: &ArgMatches, scope: OptionScope) -> impl Iterator<Item = (&'static RunOption, &OsStr)> {
+fn given(matches: &ArgMatches, number: u8) -> impl Iterator<Item = (&'static RunOption, &OsStr)> {
     let is_given = |option: &&RunOption| matches.value_source(option.name) == Some(ValueSource::CommandLine);
     let values = |option: &'static RunOption| {
         let values = matches.get_raw(option.name).into_iter().flatten();
         values.map(move |value| (option, value))
     };
-    options(scope).filter(is_given).flat_map(values)
+    options(number).filter(is_given).flat_map(values)
 }
 
 /// The settings that the options of a command line make. `SCOPE`: which options it has, as a number of [`OptionScope`].
@@ -88,6 +97,8 @@ pub(super) struct RunSettings<const SCOPE: u8>(pub(super) Settings);
 pub(super) const PLAN: u8 = OptionScope::Plan as u8;
 pub(super) const RUN: u8 = OptionScope::Run as u8;
 pub(super) const ALL: u8 = OptionScope::Output as u8;
+/// `replay`, which has those of the runs of a trace.
+pub(super) const REPLAY: u8 = ALL + 1;
 
 fn scope(number: u8) -> OptionScope {
     [OptionScope::Plan, OptionScope::Run]
@@ -103,7 +114,7 @@ impl<const SCOPE: u8> FromArgMatches for RunSettings<SCOPE> {
             command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
             ..Settings::default()
         };
-        for (option, value) in given(matches, scope(SCOPE)) {
+        for (option, value) in given(matches, SCOPE) {
             option.apply(&mut settings, value).map_err(|e| clap::Error::raw(ErrorKind::ValueValidation, e))?;
         }
         Ok(Self(settings))
@@ -117,7 +128,7 @@ impl<const SCOPE: u8> FromArgMatches for RunSettings<SCOPE> {
 
 impl<const SCOPE: u8> Args for RunSettings<SCOPE> {
     fn augment_args(command: Command) -> Command {
-        options(scope(SCOPE)).fold(command, |command, option| command.arg(arg(option)))
+        options(SCOPE).fold(command, |command, option| command.arg(arg(option)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -150,7 +161,7 @@ impl FromArgMatches for WorkloadWords {
             };
             Ok(format!("--{name}={value}"))
         };
-        given(matches, OptionScope::Run).map(word).collect::<Result<_, _>>().map(Self)
+        given(matches, RUN).map(word).collect::<Result<_, _>>().map(Self)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -11,7 +11,7 @@ use crate::os::{handle, signals};
 use crate::output;
 use crate::session::library;
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A person may have to start the program that writes to a pipe, or may type its text.
@@ -61,6 +61,19 @@ pub(super) fn write_back(found: &library::FoundScript, text: &str) -> Result<(),
         refuse(e, status)
     })?;
     output::replace_in(&dir, &name, &mut |out| out.write_all(text.as_bytes())).map_err(|e| refuse(e, Status::Failed))
+}
+
+/// True if a file is a profile of Filebench, by its name.
+pub(super) fn is_profile(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "prof")
+}
+
+/// Returns the profile of a name without its ending, as Filebench accepted it. `None` if there is a file of the name itself
+/// or no profile.
+pub(super) fn profile_named(name: &Path) -> Option<PathBuf> {
+    let mut file = name.as_os_str().to_owned();
+    file.push(".prof");
+    (!name.exists()).then(|| PathBuf::from(file)).filter(|file| file.is_file())
 }
 
 #[cfg(test)]

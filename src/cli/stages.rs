@@ -2,10 +2,11 @@
 
 use super::choices::DumpStage;
 use super::console::{self, Console, Verbosity, print_lines, print_wrapped};
+use super::find;
 use super::screen::stdout_width;
+use super::script_input::is_profile;
 use super::script_input::write_back;
 use super::stdout::Stdout;
-use super::{find, is_profile};
 use crate::batch::{self, FoundDifferences};
 use crate::diag::{Failure, has_errors};
 use crate::plan;

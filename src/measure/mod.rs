@@ -24,6 +24,7 @@ mod rank_ticks;
 mod ready;
 mod record;
 mod redaction;
+mod replay;
 mod required;
 mod run_ranks;
 mod runner;
@@ -55,11 +56,13 @@ pub(crate) use outputs::unwritable;
 pub(crate) use outputs::{Outputs, form_of};
 pub(crate) use record::{FIGURES, day_and_time, now};
 pub(crate) use redaction::{ScriptOrigin, redact_script};
+pub(crate) use replay::ReplayPlace;
 pub(crate) use required::{Required, is_mounted_at};
 pub(crate) use runner::Runner;
 pub(crate) use series::Periodic;
 pub use settings::{
-    Completes, GivenBy, OPTIONS, OptionGroup, OptionScope, RunJudge, RunOption, Settings, Takes, WarmupLength, dialects,
+    Completes, GivenBy, OPTIONS, OptionGroup, OptionScope, RunJudge, RunOption, RunsWith, Settings, Takes,
+    WarmupLength, dialects,
 };
 pub(crate) use time_limit::with_timeout;
 pub(crate) use watch::{Stage, Waiting, Watch};

@@ -1,5 +1,6 @@
 //! Parsers of the values of options of a run.
 
+use crate::replay::ReplaySpeed;
 use crate::util::duration;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -17,6 +18,19 @@ pub(super) fn annotation(text: &str, most: usize) -> Result<String, String> {
 /// Parses a time: seconds, or a number with a unit.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     duration::parse(text).map_err(|e| format!("{e}; expected seconds, or a time such as `10m`"))
+}
+
+/// Parses when the calls of a replay begin: `fast`, `timed`, or a factor such as `x10`.
+pub(super) fn replay_speed(text: &str) -> Result<ReplaySpeed, String> {
+    let factor = text.strip_prefix(['x', '×']).and_then(|factor| factor.parse().ok());
+    match text {
+        "fast" => Ok(ReplaySpeed::Fast),
+        "timed" => Ok(ReplaySpeed::Timed(1.0)),
+        _ => factor
+            .filter(|factor: &f64| factor.is_finite() && *factor > 0.0)
+            .map(ReplaySpeed::Timed)
+            .ok_or_else(|| "expected `fast`, `timed` or a factor such as `x10`".to_owned()),
+    }
 }
 
 /// Parses a time above 0.

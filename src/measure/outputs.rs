@@ -146,8 +146,7 @@ impl Outputs {
 
     /// Refuses an output in the tree of a file set: it would be a foreign file there, and its writes would be measured.
     /// The directories of the files that scripts write are outputs too.
-    pub(crate) fn outputs_outside(&mut self, plan: &Plan) -> Result<(), Failure> {
-        let trees: Vec<(String, PathBuf)> = plan.filesets.iter().map(|set| (set.name.clone(), set.root())).collect();
+    pub(crate) fn outputs_outside(&mut self, trees: &[(String, PathBuf)]) -> Result<(), Failure> {
         let new = trees.iter().filter(|tree| !self.trees.contains(tree)).cloned().collect::<Vec<_>>();
         self.trees.extend(new);
         let stats_dir = self.stats_dir.as_ref().map(ResultPlace::path);
@@ -158,10 +157,10 @@ impl Outputs {
         if is_given {
             named.push(results);
         }
-        let message = output_in_tree(&named, &trees).or_else(|| {
+        let message = output_in_tree(&named, trees).or_else(|| {
             // The current directory is the default, and most scripts write no file. Runs of several ranks do.
             let is_written = !is_given && !self.settings.together.is_alone();
-            let (_, set) = is_written.then(|| first_in_tree(&[results], &trees)).flatten()?;
+            let (_, set) = is_written.then(|| first_in_tree(&[results], trees)).flatten()?;
             Some(format!("the current directory (`--results`) is in the tree of the file set `{set}`"))
         });
         let Some(message) = message else { return Ok(()) };

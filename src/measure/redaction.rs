@@ -142,6 +142,7 @@ impl Redaction {
             TextField::MountOptions => *text = text.split(',').map(redact_mount_option).collect::<Vec<_>>().join(","),
             TextField::Path if !text.starts_with('(') => *text = self.path(text),
             TextField::Value if self.paths.contains(text) => *text = self.path(text),
+            TextField::CommandLine => "(word)".clone_into(text),
             TextField::Value | TextField::Words | TextField::Name => *text = self.redacted(text),
             _ => {}
         });

@@ -65,7 +65,7 @@ pub struct Runner {
     /// The result and other outputs.
     pub outputs: Outputs,
     collector: Option<Collector>,
-    started: Instant,
+    pub(super) started: Instant,
 }
 
 impl Runner {

@@ -9,10 +9,11 @@
 //! Not in here: the argument parser, which `cli` makes of the rows.
 
 use super::Required;
-use super::option_values::{annotation, assignment, file_and_count, interval, number, run_time, time};
+use super::option_values::{annotation, assignment, file_and_count, interval, number, replay_speed, run_time, time};
 use crate::fileset::DEFAULT_LAYOUT_SEED;
 use crate::io_engine::{self, Engine};
 use crate::ranks::Together;
+use crate::replay::ReplayWish;
 use crate::result::{Document, LimitOutcome, MAX_LABEL, MAX_NOTE, Run};
 use crate::spec::{Dialect, Division, Sharing};
 use std::ffi::OsStr;
@@ -102,6 +103,8 @@ pub struct Settings {
     pub results: PathBuf,
     pub allow_write: Vec<PathBuf>,
     pub allow_drop_caches: bool,
+    /// How a trace is replayed.
+    pub replay: ReplayWish,
     /// The arguments of the command line, for the result.
     pub command_line: Vec<String>,
     /// Tells which limits a run keeps.
@@ -181,6 +184,7 @@ impl Default for Settings {
             results: PathBuf::from("."),
             allow_write: Vec::new(),
             allow_drop_caches: false,
+            replay: ReplayWish::default(),
             command_line: Vec::new(),
             judge: RunJudge::default(),
         }
@@ -222,6 +226,15 @@ pub enum OptionScope {
     Output,
 }
 
+/// What an option can be given for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RunsWith {
+    Scripts,
+    /// Also the replay of a trace.
+    Both,
+    Traces,
+}
+
 /// Who may give an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GivenBy {
@@ -240,6 +253,8 @@ pub enum OptionGroup {
     Main,
     /// How a run is measured.
     Measurement,
+    /// How a trace is replayed.
+    Replay,
     /// The places of files, and permissions.
     Files,
     /// What becomes of the result.
@@ -269,6 +284,8 @@ pub struct RunOption {
     pub takes: Takes,
     /// The commands that have it.
     pub scope: OptionScope,
+    /// What it can be given for.
+    pub runs_with: RunsWith,
     /// Who may give it.
     pub given_by: GivenBy,
     /// Its part of the help.
@@ -324,6 +341,7 @@ macro_rules! options {
                 old_name: None,
                 takes: $takes,
                 scope: OptionScope::$scope,
+                runs_with: RunsWith::Scripts,
                 given_by: GivenBy::$by,
                 group: OptionGroup::$group,
                 lines: &[$($about),*],
@@ -371,6 +389,10 @@ fn divisions() -> OptionNames {
     Division::ALL.map(|division| (division.name(), division.about())).to_vec()
 }
 
+/// The calls of other threads for which a call of a replay waits.
+const ORDERS: [(&str, &str); 2] =
+    [("resource", "Those of other threads on the same names and files"), ("thread", "None of other threads")];
+
 /// What becomes of a run in which an operation fails.
 const ON_ERROR: [(&str, &str); 2] =
     [("stop", "End the run at the first error"), ("count", "Count the error and continue the run")];
@@ -381,12 +403,13 @@ options! {
     /// Set a variable; overrides every `set` of it in the script. May be repeated
     "set", Main, Plan, Anyone,
         Texts("NAME=VALUE", |s, v| assignment(v).map(|pair| s.sets.push(pair))), completes: Completes::Variables;
-    /// Directory for the file sets, the same as `--set dir=DIR` [default: as in the script, else temporary]
+    /// Directory for the file sets, the same as `--set dir=DIR`, or for the files of a trace [default: as in the script,
+    /// else temporary]
     "dir", Main, Plan, Anyone,
         Text("DIR", |s, v| { s.sets.push(("dir".to_owned(), v.to_owned())); Ok(()) }),
-        completes: Completes::Directories;
+        completes: Completes::Directories, runs_with: RunsWith::Both;
     /// Seed of the run's random streams [default: a new one for each invocation, recorded in the result]
-    "seed", Main, Plan, Anyone, Text("SEED", |s, v| put(&mut s.seed, number(v, 0..=u64::MAX)));
+    "seed", Main, Plan, Anyone, Text("SEED", |s, v| put(&mut s.seed, number(v, 0..=u64::MAX))), runs_with: RunsWith::Both;
     /// Run the workload for TIME (seconds, or with a unit as in `10m`) before measuring; `auto`: until the rate is
     /// steady, at most the run time [default: 0]
     "warmup", Measurement, Run, Anyone, Text("TIME|auto", |s, v| put(&mut s.warmup, warmup(v)));
@@ -399,22 +422,35 @@ options! {
     "cold", Measurement, Run, Anyone, Nothing(|s| s.cold = true);
     /// Do not wait for the disks to become idle before measuring. Between the runs of `ab` and of a noise floor
     /// wmlrun waits in any case. Runs of `repeat` that do not wait have no control
-    "no-quiesce", Measurement, Run, Anyone, Nothing(|s| s.quiesce = false), old_name: Some("no-settle");
+    "no-quiesce", Measurement, Run, Anyone, Nothing(|s| s.quiesce = false), old_name: Some("no-settle"), runs_with: RunsWith::Both;
     /// Start every run with the existing files: do not restore the file sets to their definitions first
     "as-is", Measurement, Run, Anyone, Nothing(|s| s.as_is = true);
     /// What to do when an operation fails [default: stop]
     "on-error", Measurement, Run, Anyone,
         Name("ACTION", || ON_ERROR.to_vec(), |s, v| { s.count_errors = v == ON_ERROR[1].0; Ok(()) });
+    /// Begin calls as soon as those that they wait for are done (`fast`), at their times in the trace (`timed`), or so many
+    /// times as fast (`x10`) [default: fast]
+    "speed", Replay, Run, Anyone, Text("SPEED", |s, v| put(&mut s.replay.speed, replay_speed(v))),
+        runs_with: RunsWith::Traces;
+    /// Let calls wait for those of other threads on the same names and files (`resource`), or for none (`thread`) [default:
+    /// resource]
+    "order", Replay, Run, Anyone,
+        Name("ORDER", || ORDERS.to_vec(), |s, v| { s.replay.is_by_thread = v == ORDERS[1].0; Ok(()) }),
+        runs_with: RunsWith::Traces;
+    /// With `--speed timed` or `xN`: let threads sleep as they slept, and leave out the time that they computed
+    "no-think", Replay, Run, Anyone, Nothing(|s| s.replay.leaves_out_thinking = true), runs_with: RunsWith::Traces;
+    /// Take a trace that lacks calls or its end
+    "incomplete", Replay, Run, Anyone, Nothing(|s| s.replay.takes_incomplete = true), runs_with: RunsWith::Traces;
     /// Create the directory of the file sets if it does not exist
-    "mkdir", Files, Run, Anyone, Nothing(|s| s.mkdir = true);
+    "mkdir", Files, Run, Anyone, Nothing(|s| s.mkdir = true), runs_with: RunsWith::Both;
     /// Refuse to run, with status 3, unless every file set is on a file system of this type, such as `xfs`. Several
     /// types are separated by commas
     "require-fs", Files, Run, CallerFirst,
-        Texts("TYPE", |s, v| { s.required.types.extend(v.split(',').map(str::to_owned)); Ok(()) });
+        Texts("TYPE", |s, v| { s.required.types.extend(v.split(',').map(str::to_owned)); Ok(()) }), runs_with: RunsWith::Both;
     /// Refuse to run, with status 3, unless every file set is on the file system that is mounted at PATH; without PATH:
     /// on a file system other than that of `/`
     "require-mount", Files, Run, CallerFirst,
-        Optional("PATH", "", |s, v| { s.required.mount = Some(PathBuf::from(v)); Ok(()) });
+        Optional("PATH", "", |s, v| { s.required.mount = Some(PathBuf::from(v)); Ok(()) }), runs_with: RunsWith::Both;
     /// Keep the fresh directory that is used if neither the script nor `--dir` names one
     "keep", Files, Run, Anyone, Nothing(|s| s.keep = true), excludes: Some("clean");
     /// Remove the file sets at the end, also from a directory that the script or `--dir` names
@@ -424,20 +460,20 @@ options! {
     /// Allow the script to write to PATH, a file or directory outside the results directory. May be repeated
     "allow-write", Files, Run, Caller, Paths("PATH", |s, path| s.allow_write.push(path));
     /// Write the result as JSON to FILE; with `-`, to standard output, and the report to standard error
-    "json", Output, Output, Anyone, Path("FILE", |s, path| s.json = Some(path));
+    "json", Output, Output, Anyone, Path("FILE", |s, path| s.json = Some(path)), runs_with: RunsWith::Both;
     /// Append a row for each run to FILE, a table in CSV that is created if it does not exist
-    "append", Output, Output, Anyone, Path("FILE", |s, path| s.append = Some(path));
+    "append", Output, Output, Anyone, Path("FILE", |s, path| s.append = Some(path)), runs_with: RunsWith::Both;
     /// Directory for the files that a script writes, such as statistics dumps [default: the current directory]
-    "results", Output, Output, Anyone, Path("DIR", |s, path| s.results = path), completes: Completes::Directories;
+    "results", Output, Output, Anyone, Path("DIR", |s, path| s.results = path), completes: Completes::Directories, runs_with: RunsWith::Both;
     /// Replace a file of `--json`, `--trace` or `--live` even if wmlrun has not written it
-    "force", Output, Output, Anyone, Nothing(|s| s.force = true);
+    "force", Output, Output, Anyone, Nothing(|s| s.force = true), runs_with: RunsWith::Both;
     /// Name the result, such as `before the upgrade`; shown in reports and comparisons
-    "label", Output, Run, Anyone, Text("TEXT", |s, v| put(&mut s.label, annotation(v, MAX_LABEL).map(Some)));
+    "label", Output, Run, Anyone, Text("TEXT", |s, v| put(&mut s.label, annotation(v, MAX_LABEL).map(Some))), runs_with: RunsWith::Both;
     /// Add a remark to the result, which reports and comparisons show
-    "note", Output, Run, Anyone, Text("TEXT", |s, v| put(&mut s.note, annotation(v, MAX_NOTE).map(Some)));
+    "note", Output, Run, Anyone, Text("TEXT", |s, v| put(&mut s.note, annotation(v, MAX_NOTE).map(Some))), runs_with: RunsWith::Both;
     /// Omit the host name, mount sources, marks of devices such as serial numbers, paths and the command line from the
     /// result and the report
-    "redact", Output, Run, Anyone, Nothing(|s| s.redact = true);
+    "redact", Output, Run, Anyone, Nothing(|s| s.redact = true), runs_with: RunsWith::Both;
     /// Directory for the file sets of a script that names paths of its own: `/mnt/x` becomes DIR/mnt/x
     "below", Rare, Plan, CallerFirst,
         Text("DIR", |s, v| put(&mut s.below, annotation(v, usize::MAX).map(|dir| Some(dir.into())))),
@@ -467,7 +503,7 @@ options! {
     /// Give up, with status 3, if creating the files makes no progress for TIME (seconds, or with a unit as in `10m`);
     /// 0: never [default: 10m]
     "prepare-timeout", Rare, Run, Anyone,
-        Text("TIME", |s, v| { s.prepare_timeout = Some(time(v)?).filter(|time| !time.is_zero()); Ok(()) });
+        Text("TIME", |s, v| { s.prepare_timeout = Some(time(v)?).filter(|time| !time.is_zero()); Ok(()) }), runs_with: RunsWith::Both;
     /// Use an existing tree in Filebench's layout that wmlrun did not create
     "adopt", Rare, Run, Caller, Nothing(|s| s.adopt = true);
     /// Allow the script's `fsflush` to drop the caches of the whole machine

@@ -5,9 +5,10 @@ use super::{hosts, timeline};
 use crate::comparison::{condition_lines, limit_table};
 use crate::import::of_run;
 use crate::report::columns::{figures, headings};
+use crate::report::replay;
 use crate::report::requests::{self, rows};
 use crate::report::text::{BusiestFlowops, FlowopLabels, conditions, detail_lines};
-use crate::result::{Document, FilesetResult, FlowopResult, MIN_BEYOND, Percentile, PercentilePlace};
+use crate::result::{Document, FilesetResult, FlowopResult, MIN_BEYOND, Percentile, PercentilePlace, ReplayDifference};
 use crate::result::{Run, RunState, warning_order};
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, NoteLabel, Picture, SheetBlock, SheetTable, Symbol, Tone};
 use crate::util::count::{count, grouped, measured};
@@ -47,6 +48,7 @@ pub(super) fn blocks(document: &Document, run: &Run, pictures: bool) -> Vec<Shee
         blocks.extend(timeline::latency_map(run).map(SheetBlock::Picture));
     }
     blocks.extend(responses.block());
+    blocks.extend(beside_recording(run));
     blocks.extend(hosts::blocks(run, pictures));
     blocks.extend(filesets(run).block());
     blocks.extend(devices(run).block());
@@ -178,6 +180,15 @@ fn percentiles(run: &Run) -> Option<Picture> {
         drawing: chart.drawing("Latency percentiles of the I/O flowops"),
         table,
     })
+}
+
+/// Returns the times of a replay beside the recorded ones, and what differs.
+fn beside_recording(run: &Run) -> Vec<SheetBlock> {
+    let mut table = SheetTable::new("Times of calls, here and recorded", replay::HEADINGS);
+    replay::rows(run).into_iter().for_each(|row| table.row(row));
+    let differences: Vec<String> =
+        run.replay.iter().flat_map(|replay| &replay.differences).map(ReplayDifference::text).collect();
+    table.block().into_iter().chain(SheetBlock::messages(NoteLabel::Warning, &differences)).collect()
 }
 
 /// Returns the table of requests of open loops.

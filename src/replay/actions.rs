@@ -112,7 +112,9 @@ impl PlanBuilder<'_> {
                 let writes = kind.class == CallClass::Write;
                 let moves = !is_at && (position == offset || writes && appends || call.offset.is_none());
                 let done = u64::try_from(call.result).unwrap_or(0);
-                let end = offset.saturating_add(done);
+                // An append begins at the end, whatever the position is.
+                let start = if writes && appends && !is_at { self.tree.node(node).size } else { offset };
+                let end = start.saturating_add(done);
                 if moves {
                     self.order.changes(me, place);
                     if let Some(open) = self.descriptors.files.get_mut(&file) {

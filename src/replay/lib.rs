@@ -16,42 +16,98 @@ mod lookout;
 mod names;
 mod order;
 mod outcome;
-mod outcome_sheet;
 mod plan;
 mod root;
 mod run;
 mod tree;
 mod wish;
 
-pub use outcome::{OtherCall, OtherName, ReplayOutcome, ReplayedClass};
+pub use outcome::{ReplayOutcome, ReplayedClass};
+pub use root::REPLAY_ROOT;
 pub use wish::{ReplaySpeed, ReplayStop, ReplayWish};
 
 use plan::ReplayPlan;
 use root::ReplayRoot;
+use std::ffi::CString;
 use std::io::{Read, Seek};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use tree::FileKind;
+use wml_os::held_dir::HeldDir;
 
-/// Replays a trace below a directory.
-///
-/// # Errors
-/// If the trace can't be read, or the directory holds something else.
-pub fn replay(
-    input: impl Read + Seek,
-    dir: &Path,
-    wish: &ReplayWish,
-    stop: &AtomicBool,
-) -> Result<ReplayOutcome, ReplayStop> {
-    let mut plan = ReplayPlan::read(input, wish)?;
-    if !plan.missing.is_empty() && !wish.takes_incomplete {
-        return Err(ReplayStop::Incomplete(plan.missing));
+/// A trace that can be replayed below a directory.
+#[derive(Debug)]
+pub struct ReadyReplay {
+    plan: ReplayPlan,
+    wish: ReplayWish,
+    root: ReplayRoot,
+    above: HeldDir,
+    /// The paths of the directories of the beginning, by their numbers.
+    dirs: Vec<Option<CString>>,
+}
+
+/// What is there before the first call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InitialFiles {
+    pub files: u64,
+    pub directories: u64,
+    pub bytes: u64,
+}
+
+impl ReadyReplay {
+    /// Reads a trace, and takes the directory in `dir`: what another replay has left there is removed.
+    ///
+    /// # Errors
+    /// If the trace can't be read, or the directory holds something else.
+    pub fn read(input: impl Read + Seek, dir: &Path, wish: &ReplayWish) -> Result<Self, ReplayStop> {
+        let plan = ReplayPlan::read(input, wish)?;
+        if !plan.missing.is_empty() && !wish.takes_incomplete {
+            return Err(ReplayStop::Incomplete(plan.missing));
+        }
+        if plan.threads.iter().all(|thread| thread.ops.is_empty()) {
+            return Err(ReplayStop::Nothing);
+        }
+        let (root, above) = ReplayRoot::take(dir)?;
+        Ok(Self { plan, wish: *wish, root, above, dirs: Vec::new() })
     }
-    if plan.threads.iter().all(|thread| thread.ops.is_empty()) {
-        return Err(ReplayStop::Nothing);
+
+    /// How many threads make calls.
+    pub fn threads(&self) -> u64 {
+        self.plan.threads.iter().filter(|thread| !thread.ops.is_empty()).count() as u64
     }
-    let (root, above) = ReplayRoot::take(dir)?;
-    let dirs = root.fill(&above, &mut plan)?;
-    let done = run::run(&plan, &root.dir, &dirs, wish, stop)?;
-    let found = root::found_below(&root.dir)?;
-    Ok(ReplayOutcome::of(&plan, &done, &found))
+
+    /// What [`Self::fill`] makes.
+    pub fn initial(&self) -> InitialFiles {
+        let mut all = InitialFiles::default();
+        for file in self.plan.tree.nodes.iter().skip(1).filter(|file| file.is_initial) {
+            match file.kind {
+                FileKind::Directory => all.directories += 1,
+                FileKind::File | FileKind::Unknown => {
+                    all.files += 1;
+                    all.bytes = all.bytes.saturating_add(file.first_size);
+                }
+                FileKind::Link | FileKind::Pipe => all.files += 1,
+            }
+        }
+        all
+    }
+
+    /// Makes what was there before the first call.
+    ///
+    /// # Errors
+    /// If that fails, or `stop` is set.
+    pub fn fill(&mut self, stop: &AtomicBool) -> Result<(), ReplayStop> {
+        self.dirs = self.root.fill(&self.above, &mut self.plan, self.wish.seed, stop)?;
+        Ok(())
+    }
+
+    /// Makes the calls.
+    ///
+    /// # Errors
+    /// If its threads can't be started, or the tree at the end can't be read.
+    pub fn run(&self, stop: &AtomicBool) -> Result<ReplayOutcome, ReplayStop> {
+        let done = run::run(&self.plan, &self.root.dir, &self.dirs, &self.wish, stop)?;
+        let found = root::found_below(&self.root.dir)?;
+        Ok(ReplayOutcome::of(&self.plan, &done, &found))
+    }
 }

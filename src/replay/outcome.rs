@@ -3,159 +3,135 @@
 use crate::plan::{NAMED, OWN, ReplayAction, ReplayPlan};
 use crate::run::ReplayDone;
 use crate::tree::{FileKind, FileNode};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use wml_os::{FileType, fd::Stat};
-use wml_result::snapshot::Dist;
+use wml_os::{FileType, errno_name, fd::Stat};
+use wml_result::snapshot::{Dist, Snapshot};
+use wml_result::{NOTHING_MADE, ReplayDifference, ReplayResult};
 use wml_trace::{CallClass, KindId, PathId};
 
 /// The calls of a class.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayedClass {
-    /// Their times as recorded, and here.
+    pub snapshot: Snapshot,
+    /// Their times when they were recorded.
     pub recorded: Dist,
-    pub replayed: Dist,
-    pub differ: u64,
-}
-
-/// A call that ended otherwise.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OtherCall {
-    pub call: &'static str,
-    pub path: Vec<u8>,
-    pub recorded: i64,
-    pub replayed: i64,
-}
-
-/// A name that is not as it was at the end of the trace: its path, and how it is otherwise.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OtherName {
-    pub path: Vec<u8>,
-    pub how: String,
 }
 
 /// What came of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayOutcome {
-    pub command: Vec<String>,
     pub classes: BTreeMap<CallClass, ReplayedClass>,
-    /// Of the trace, of which some are not replayed.
-    pub calls: u64,
-    pub replayed: u64,
-    pub threads: u64,
-    /// Nanoseconds.
-    pub recorded_elapsed: u64,
+    /// Nanoseconds from the start to the end of the last call.
     pub elapsed: u64,
-    /// How much later than due calls began: the mean and the most, in nanoseconds. Only with times.
-    pub late: Option<(u64, u64)>,
-    pub not_replayed: BTreeMap<&'static str, u64>,
-    pub as_plain: u64,
-    /// Calls on files that no call of the trace opened, the first of them named.
-    pub unopened: (Vec<OtherCall>, u64),
-    /// Calls that found a name which nothing made, the first of them named.
-    pub unexplained: (Vec<OtherCall>, u64),
-    /// Calls that ended otherwise, the first of them named.
-    pub others: Vec<OtherCall>,
-    pub differ: u64,
-    /// Names at the end, and those that are not as they were.
-    pub names: u64,
-    pub other_names: Vec<OtherName>,
-    pub names_differ: u64,
     pub is_broken_off: bool,
+    pub result: ReplayResult,
+}
+
+/// A result: a number, or the name of an error.
+fn result_text(value: i64) -> String {
+    match value {
+        error @ -4095..=-1 => errno_name(-error as i32),
+        value => value.to_string(),
+    }
+}
+
+fn difference(call: &str, path: &[u8], how: impl Into<String>) -> ReplayDifference {
+    let path = String::from_utf8_lossy(path).into_owned();
+    ReplayDifference { call: call.to_owned(), path, how: how.into() }
 }
 
 impl ReplayOutcome {
     pub(crate) fn of(plan: &ReplayPlan, done: &ReplayDone, found: &[(Vec<u8>, Stat)]) -> Self {
-        let mut own = Self {
+        let named =
+            |counts: &BTreeMap<&'static str, u64>| counts.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        let mut result = ReplayResult {
             command: plan.header.command.clone(),
             calls: plan.calls,
-            threads: plan.threads.iter().filter(|thread| !thread.ops.is_empty()).count() as u64,
-            recorded_elapsed: plan.span,
-            elapsed: done.elapsed,
-            not_replayed: plan.not_replayed.clone(),
-            as_plain: plan.as_plain,
-            is_broken_off: done.is_broken_off,
-            ..Self::default()
+            recorded_seconds: plan.span as f64 / 1e9,
+            not_replayed: named(&plan.not_replayed),
+            plain_calls: plan.as_plain,
+            unexplained: plan.unexplained.1,
+            unopened: plan.unopened.1,
+            ..ReplayResult::default()
         };
+        let mut classes: BTreeMap<CallClass, ReplayedClass> = BTreeMap::new();
         let mut others = Vec::new();
-        let (mut late, mut most_late) = (0, 0);
         for (thread, made) in plan.threads.iter().zip(&done.threads) {
-            for (op, duration) in thread.ops.iter().zip(&made.durations).take(made.done as usize) {
-                if op.bits & OWN == 0 {
-                    let class = own.classes.entry(op.kind.get().class).or_default();
-                    class.recorded.record(op.duration.into());
-                    class.replayed.record((*duration).into());
-                    own.replayed += 1;
+            for (n, (op, duration)) in thread.ops.iter().zip(&made.durations).take(made.done as usize).enumerate() {
+                if op.bits & OWN != 0 {
+                    continue;
+                }
+                let class = op.kind.get().class;
+                let ReplayedClass { snapshot, recorded } = classes.entry(class).or_default();
+                recorded.record(op.duration.into());
+                snapshot.latency.record((*duration).into());
+                snapshot.ops += 1;
+                let bytes = u64::try_from(op.expected).unwrap_or(0);
+                match class {
+                    CallClass::List => snapshot.listed_bytes += bytes,
+                    class if class.moves_data() => snapshot.bytes += bytes,
+                    _ => {}
+                }
+                if let Some(late) = made.lateness.get(n) {
+                    snapshot.lateness.get_or_insert_default().record((*late).into());
+                    snapshot.response.get_or_insert_default().record(u64::from(*late) + u64::from(*duration));
                 }
             }
-            own.differ += made.differ;
-            for (class, differ) in &made.differ_by_class {
-                own.classes.entry(*class).or_default().differ += differ;
+            for (kind, differ) in made.differ.iter().enumerate().filter(|(_, differ)| **differ > 0) {
+                *result.calls_differ.entry(KindId(kind as u16).get().name.to_owned()).or_default() += differ;
             }
             others.extend(made.others.iter().map(|other| (other.at, &thread.ops[other.op as usize], other.result)));
-            late += made.late.0;
-            most_late = made.late.1.max(most_late);
         }
         others.sort_by_key(|(at, ..)| *at);
-        let named = |path: PathId| plan.paths.path(path);
-        own.others = others
-            .iter()
-            .take(NAMED)
-            .map(|(_, op, result)| OtherCall {
-                call: op.kind.get().name,
-                path: named(op.path),
-                recorded: if op.action == ReplayAction::Seek { op.y as i64 } else { op.expected.into() },
-                replayed: *result,
-            })
-            .collect();
-        own.late = done.is_timed.then(|| (late / own.replayed.max(1), most_late));
-        let first = |(all, count): &(Vec<(KindId, PathId)>, u64)| {
-            let one = |(kind, path): &(KindId, PathId)| OtherCall {
-                call: kind.get().name,
-                path: named(*path),
-                recorded: 0,
-                replayed: 0,
-            };
-            (all.iter().map(one).collect(), *count)
+        result.differences.extend(others.iter().take(NAMED).map(|(_, op, result)| {
+            let recorded = if op.action == ReplayAction::Seek { op.y as i64 } else { op.expected.into() };
+            let how = format!("{} instead of {}", result_text(*result), result_text(recorded));
+            difference(op.kind.get().name, &plan.paths.path(op.path), how)
+        }));
+        compare(&mut result, plan, found);
+        let mut first = |all: &[(KindId, PathId)], how: &str| {
+            let one = |(kind, path): &(KindId, PathId)| difference(kind.get().name, &plan.paths.path(*path), how);
+            result.differences.extend(all.iter().map(one));
         };
-        own.unopened = first(&plan.unopened);
-        own.unexplained = first(&plan.unexplained);
-        own.compare(plan, found);
-        own
+        first(&plan.unexplained.0, NOTHING_MADE);
+        first(&plan.unopened.0, "no call of the trace opened the file");
+        result.replayed = classes.values().map(|class| class.snapshot.ops).sum();
+        let seconds =
+            |of: fn(&ReplayedClass) -> &Dist| classes.values().map(|class| of(class).sum).sum::<u64>() as f64 / 1e9;
+        result.recorded_call_seconds = seconds(|class| &class.recorded);
+        result.call_seconds = seconds(|class| &class.snapshot.latency);
+        Self { classes, elapsed: done.elapsed, is_broken_off: done.is_broken_off, result }
     }
+}
 
-    /// Compares what is there with what was at the end of the trace.
-    fn compare(&mut self, plan: &ReplayPlan, found: &[(Vec<u8>, Stat)]) {
-        let wanted = plan.tree.at_end();
-        self.names = wanted.len() as u64;
-        let (mut left, mut right) = (wanted.iter().peekable(), found.iter().peekable());
-        loop {
-            let order = match (left.peek(), right.peek()) {
-                (Some((a, _)), Some((b, _))) => a.cmp(b),
-                (Some(_), None) => std::cmp::Ordering::Less,
-                (None, Some(_)) => std::cmp::Ordering::Greater,
-                (None, None) => break,
-            };
-            let other = match order {
-                std::cmp::Ordering::Less => left.next().map(|(path, _)| (path, "is missing".to_owned())),
-                std::cmp::Ordering::Greater => right.next().map(|(path, _)| (path, "should not exist".to_owned())),
-                std::cmp::Ordering::Equal => {
-                    let node = left.next().map(|(_, node)| &plan.tree.nodes[*node as usize]);
-                    let stat = right.next();
-                    node.zip(stat).and_then(|(node, (path, stat))| Some((path, other_file(node, stat)?)))
-                }
-            };
-            if let Some((path, how)) = other {
-                self.names_differ += 1;
-                if self.other_names.len() < NAMED {
-                    self.other_names.push(OtherName { path: path.clone(), how });
-                }
+/// Compares what is there with what was at the end of the trace.
+fn compare(result: &mut ReplayResult, plan: &ReplayPlan, found: &[(Vec<u8>, Stat)]) {
+    let wanted = plan.tree.at_end();
+    result.names = wanted.len() as u64;
+    let (mut left, mut right) = (wanted.iter().peekable(), found.iter().peekable());
+    loop {
+        let order = match (left.peek(), right.peek()) {
+            (Some((a, _)), Some((b, _))) => a.cmp(b),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => break,
+        };
+        let other = match order {
+            Ordering::Less => left.next().map(|(path, _)| (path, "is missing".to_owned())),
+            Ordering::Greater => right.next().map(|(path, _)| (path, "should not exist".to_owned())),
+            Ordering::Equal => {
+                let node = left.next().map(|(_, node)| &plan.tree.nodes[*node as usize]);
+                let stat = right.next();
+                node.zip(stat).and_then(|(node, (path, stat))| Some((path, other_file(node, stat)?)))
+            }
+        };
+        if let Some((path, how)) = other {
+            result.names_differ += 1;
+            if result.names_differ <= NAMED as u64 {
+                result.differences.push(difference("", path, how));
             }
         }
-    }
-
-    /// True if everything ended as it did when it was recorded.
-    pub fn is_equal(&self) -> bool {
-        self.differ == 0 && self.names_differ == 0 && self.unexplained.1 == 0 && !self.is_broken_off
     }
 }
 
@@ -176,9 +152,4 @@ fn other_file(node: &FileNode, stat: &Stat) -> Option<String> {
     }
     let has_links = kind == FileType::RegularFile && stat.links != u64::from(node.names);
     has_links.then(|| format!("has {} names instead of {}", stat.links, node.names))
-}
-
-/// A path in words.
-pub(crate) fn path_text(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).into_owned()
 }

@@ -15,6 +15,7 @@ use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use wml_os::fd::{self, Fd};
 use wml_os::held_dir::HeldDir;
 use wml_os::output::replace_in;
@@ -22,7 +23,7 @@ use wml_os::{Errno, FileType, Mode, NONE, OFlags, as_given, reading};
 use wml_trace::PathId;
 
 /// The directory, and the list beside it.
-const BELOW: &str = "wmlrun-replay";
+pub const REPLAY_ROOT: &str = "wmlrun-replay";
 const LIST: &str = "wmlrun-replay.names";
 const FORMAT: &str = "wmlrun-replay 1";
 /// The longest list.
@@ -58,9 +59,9 @@ impl ReplayRoot {
     /// Takes the directory below `dir`, and empties it.
     pub(crate) fn take(dir: &Path) -> Result<(Self, HeldDir), ReplayStop> {
         let above = HeldDir::open(dir)?;
-        let name = OsStr::new(BELOW);
+        let name = OsStr::new(REPLAY_ROOT);
         above.make_dir(name)?;
-        let path = dir.join(BELOW);
+        let path = dir.join(REPLAY_ROOT);
         let held = above.enter(name)?.ok_or_else(|| foreign(&path, "is no directory of its own"))?;
         let lock = fd::open_beneath(raw(&held), c".", OFlags::RDONLY | OFlags::DIRECTORY)?;
         let own = Self { dir: held, lock };
@@ -100,7 +101,13 @@ impl ReplayRoot {
 
     /// Writes the list of all names that a plan makes, and makes those of the beginning. Returns the paths of the directories
     /// among them, by their numbers.
-    pub(crate) fn fill(&self, above: &HeldDir, plan: &mut ReplayPlan) -> Result<Vec<Option<CString>>, ReplayStop> {
+    pub(crate) fn fill(
+        &self,
+        above: &HeldDir,
+        plan: &mut ReplayPlan,
+        seed: u64,
+        stop: &AtomicBool,
+    ) -> Result<Vec<Option<CString>>, ReplayStop> {
         let paths = initial_paths(plan);
         for (_, path, _) in &paths {
             plan.tree.paths.resolve(PathId::ROOT, path);
@@ -116,18 +123,24 @@ impl ReplayRoot {
             out.write_all(b"\n")?;
             out.write_all(&names)
         })?;
-        self.make(plan, &paths)
+        self.make(plan, &paths, seed, stop)
     }
 
-    fn make(&self, plan: &ReplayPlan, paths: &[(u32, Vec<u8>, u32)]) -> Result<Vec<Option<CString>>, ReplayStop> {
+    fn make(
+        &self,
+        plan: &ReplayPlan,
+        paths: &[(u32, Vec<u8>, u32)],
+        seed: u64,
+        stop: &AtomicBool,
+    ) -> Result<Vec<Option<CString>>, ReplayStop> {
         let mut dirs: Vec<Option<CString>> = plan.tree.nodes.iter().map(|_| None).collect();
         dirs[crate::tree::ROOT as usize] = Some(CString::default());
         let mut made: HashMap<u32, &[u8]> = HashMap::new();
         let mut open = (NOTHING, NONE);
-        let content = content();
+        let content = content(seed);
         let text = vec![b'x'; crate::call::LONGEST_LINK];
         let mut all = || -> Result<(), Errno> {
-            for (dir, path, node) in paths {
+            for (dir, path, node) in paths.iter().take_while(|_| !stop.load(Ordering::Relaxed)) {
                 if open.0 != *dir {
                     if open.1 != NONE {
                         fd::close(std::mem::replace(&mut open.1, NONE));
@@ -171,7 +184,7 @@ impl ReplayRoot {
             fd::close(open.1);
         }
         done?;
-        Ok(dirs)
+        if stop.load(Ordering::Relaxed) { Err(ReplayStop::BrokenOff) } else { Ok(dirs) }
     }
 }
 
@@ -190,8 +203,8 @@ fn open_dir(root: Fd, path: &std::ffi::CStr) -> Result<Fd, Errno> {
 }
 
 /// Bytes that do not compress to nothing.
-pub(crate) fn content() -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+pub(crate) fn content(seed: u64) -> Vec<u8> {
+    let mut state = (0x9e37_79b9_7f4a_7c15 ^ seed).max(1);
     let mut bytes = Vec::with_capacity(PART);
     while bytes.len() < PART {
         state ^= state << 13;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use wml_os::held_dir::HeldDir;
 use wml_os::map::Map;
 use wml_os::{Clock, NONE, OFlags, clock, fd, futex, limits};
-use wml_trace::{CALL_CLASSES, CallClass};
+use wml_trace::KINDS;
 
 /// How often a thread looks at the counter of another one before it sleeps.
 const LOOKS: u32 = 200;
@@ -79,10 +79,10 @@ pub(crate) struct ThreadDone {
     /// How long each call took, in nanoseconds.
     pub(crate) durations: Vec<u32>,
     pub(crate) others: Vec<OtherResult>,
-    pub(crate) differ: u64,
-    pub(crate) differ_by_class: Vec<(CallClass, u64)>,
-    /// How much later than recorded calls began: the sum, and the most.
-    pub(crate) late: (u64, u64),
+    /// How many of each kind of call.
+    pub(crate) differ: Vec<u64>,
+    /// How much later than due each call began, in nanoseconds. Empty without times.
+    pub(crate) lateness: Vec<u32>,
     pub(crate) done: u32,
 }
 
@@ -91,8 +91,6 @@ pub(crate) struct ReplayDone {
     pub(crate) threads: Vec<ThreadDone>,
     /// Nanoseconds from the start to the end of the last call.
     pub(crate) elapsed: u64,
-    /// Calls had times at which they were due.
-    pub(crate) is_timed: bool,
     pub(crate) is_broken_off: bool,
 }
 
@@ -134,7 +132,7 @@ pub(crate) fn run(
     };
     let progress: Vec<ThreadProgress> = plan.threads.iter().map(|_| ThreadProgress::default()).collect();
     let gate = ThreadProgress::default();
-    let (mut buffers, content) = (Vec::new(), content());
+    let (mut buffers, content) = (Vec::new(), content(wish.seed));
     for thread in &plan.threads {
         let length = thread.largest.clamp(64 << 10, MOST_BUFFER) as usize;
         let mut buffer = Map::new_filled(length)?;
@@ -184,7 +182,6 @@ pub(crate) fn run(
     Ok(ReplayDone {
         threads: threads.into_iter().map(|(done, _)| done).collect(),
         elapsed: end.saturating_sub(began.load(Ordering::Acquire)),
-        is_timed: matches!(wish.speed, ReplaySpeed::Timed(_)) && !wish.leaves_out_thinking,
         is_broken_off: stop.load(Ordering::Relaxed),
     })
 }
@@ -212,12 +209,12 @@ impl ThreadRun<'_> {
     /// Makes all calls. Returns what came of them, and when the last one ended.
     fn run(&self, number: usize, buffer: &mut [u8]) -> (ThreadDone, Option<u64>) {
         let ops = &self.thread.ops;
+        let is_timed = self.wish.speed != ReplaySpeed::Fast && !self.wish.leaves_out_thinking;
         let mut done = ThreadDone {
             durations: vec![0; ops.len()],
             others: Vec::with_capacity(NAMED),
-            differ: 0,
-            differ_by_class: CALL_CLASSES.iter().map(|(class, ..)| (*class, 0)).collect(),
-            late: (0, 0),
+            differ: vec![0; KINDS.len()],
+            lateness: if is_timed { vec![0; ops.len()] } else { Vec::new() },
             done: 0,
         };
         let clock = Clock::get();
@@ -231,7 +228,10 @@ impl ThreadRun<'_> {
             }
             waits = op.waits_end as usize;
             if let ReplaySpeed::Timed(factor) = self.wish.speed {
-                self.pause(n, factor, &mut done.late);
+                let late = self.pause(n, factor);
+                if let Some(place) = done.lateness.get_mut(n) {
+                    *place = u32::try_from(late).unwrap_or(u32::MAX);
+                }
             }
             if self.stop.load(Ordering::Relaxed) {
                 break;
@@ -239,10 +239,8 @@ impl ThreadRun<'_> {
             let made = self.files.call(op, buffer, clock);
             done.durations[n] = u32::try_from(clock.ns(made.start, made.end)).unwrap_or(u32::MAX);
             if differs(op, made.result) {
-                done.differ += 1;
-                let class = op.kind.get().class;
-                if let Some(known) = done.differ_by_class.iter_mut().find(|(known, _)| *known == class) {
-                    known.1 += 1;
+                if let Some(known) = done.differ.get_mut(usize::from(op.kind.0)) {
+                    *known += 1;
                 }
                 if done.others.len() < NAMED {
                     let at = clock::monotonic_ns();
@@ -258,8 +256,8 @@ impl ThreadRun<'_> {
         (done, end)
     }
 
-    /// Waits until a call is due.
-    fn pause(&self, n: usize, factor: f64, late: &mut (u64, u64)) {
+    /// Waits until a call is due. Returns how long ago that was.
+    fn pause(&self, n: usize, factor: f64) -> u64 {
         let due = (self.thread.due[n] as f64 / factor) as u64;
         let now = clock::monotonic_ns();
         let at = if self.wish.leaves_out_thinking { now } else { self.start }.saturating_add(due);
@@ -267,10 +265,7 @@ impl ThreadRun<'_> {
         while !self.stop.load(Ordering::Relaxed) && clock::monotonic_ns() < at {
             clock::wait_until(at.min(clock::monotonic_ns() + NAP.as_nanos() as u64));
         }
-        if !self.wish.leaves_out_thinking {
-            let over = now.saturating_sub(at);
-            *late = (late.0 + over, late.1.max(over));
-        }
+        now.saturating_sub(at)
     }
 }
 

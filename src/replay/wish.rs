@@ -4,16 +4,17 @@ use std::io;
 use wml_trace::TraceError;
 
 /// When calls begin.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum ReplaySpeed {
     /// As soon as what they wait for is done.
+    #[default]
     Fast,
     /// At their times in the trace, or so many times as fast.
     Timed(f64),
 }
 
 /// What is wanted of a replay.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ReplayWish {
     pub speed: ReplaySpeed,
     /// Threads wait for no other thread.
@@ -22,6 +23,8 @@ pub struct ReplayWish {
     pub leaves_out_thinking: bool,
     /// A trace that lacks calls is taken.
     pub takes_incomplete: bool,
+    /// Of the content of files.
+    pub seed: u64,
 }
 
 /// Why there is no replay.
@@ -36,6 +39,8 @@ pub enum ReplayStop {
     Descriptors(u64, u64),
     /// The trace has no call that can be replayed.
     Nothing,
+    /// It was broken off before its first call.
+    BrokenOff,
     Io(io::Error),
 }
 

@@ -33,6 +33,7 @@ pub(crate) mod names;
 pub mod none;
 pub mod openmetrics;
 pub mod plot;
+pub(crate) mod replay;
 pub(crate) mod requests;
 pub mod screen;
 pub mod text;

@@ -7,7 +7,7 @@
 use super::columns::{FigureRow, figures_on, headings_on, percentiles_note};
 use super::histogram::Axis;
 use super::text::{FlowopLabels, conditions, detail_lines, ended, file_set_lines, open_loop, so_far};
-use super::{Report, ReportInfo, conclusion, hosts, requests};
+use super::{Report, ReportInfo, conclusion, hosts, replay, requests};
 use crate::result::hdr;
 use crate::result::snapshot::Dist;
 use crate::result::{Document, FlowopResult, Run};
@@ -114,9 +114,11 @@ impl ScreenReport {
             Some(requests) => above += &format!("\n{requests}"),
             None => open_loop(run, &mut below)?,
         }
-        for (name, line) in detail_lines(run).iter().filter(|(name, _)| RESULTS.contains(name)) {
+        let is_shown = |name: &str| RESULTS.contains(&name) || run.replay.is_some() && replay::SHOWN.contains(&name);
+        for (name, line) in detail_lines(run).iter().filter(|(name, _)| is_shown(name)) {
             below.extend(lines(&format!("{name}: {line}")).into_bytes());
         }
+        below.extend(replay::differences(run, width).into_bytes());
         // The last line of the screen is the prompt's, and four lines of the table are no rows.
         let taken = above.lines().count() + String::from_utf8_lossy(&below).lines().count() + 5;
         let left = height.map(|height| height.saturating_sub(taken));
@@ -137,6 +139,8 @@ impl ScreenReport {
         out.write_all(above.as_bytes())?;
         if drops_steps {
             writeln!(out, "… {} (-v)", count(run.flowops.len() as u64, "flowop"))?;
+        } else if let Some(table) = replay::table(run) {
+            write!(out, "\n{table}")?;
         } else if !run.flowops.is_empty() {
             write!(out, "\n{}", table(run, width, rows))?;
         }

@@ -91,12 +91,14 @@ fn body(document: &Document, run: &Run, heading: &str, out: &mut dyn Write) -> i
         percentiles_note(run, usize::MAX).iter().try_for_each(|note| writeln!(out, "{note}"))?;
     }
     hosts::write(run, out)?;
+    super::replay::table(run).iter().try_for_each(|table| write!(out, "\n{table}"))?;
     distributions(run, out)?;
     if let Some(requests) = super::requests::table(run, WIDTH, usize::MAX) {
         write!(out, "\n{requests}")?;
     }
     open_loop(run, out)?;
-    details(run, out)
+    details(run, out)?;
+    out.write_all(super::replay::differences(run, WIDTH).as_bytes())
 }
 
 /// Returns the size and the conditions of the workload: also what is usual, or only what is not.
@@ -314,7 +316,7 @@ pub(super) fn open_loop(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 
 /// Returns a labelled line for each further figure that is not empty.
 pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
-    let mut lines: Vec<(&str, String)> = Vec::new();
+    let mut lines: Vec<(&str, String)> = super::replay::lines(run);
     let names = FlowopLabels::of(run);
     let of_each = |line: &dyn Fn(&FlowopResult) -> Option<String>| {
         let parts: Vec<String> =

@@ -22,6 +22,7 @@ mod note_code;
 mod open_loop;
 mod phases;
 pub mod ranks;
+mod replay;
 #[cfg(test)]
 mod schema_tests;
 pub mod snapshot;
@@ -42,6 +43,7 @@ pub use limits::{LimitOutcome, LimitVerdict};
 pub use note_code::NoteCode;
 pub use open_loop::{OpenLoop, ThreadRequests};
 pub use phases::PhaseResult;
+pub use replay::{NOTHING_MADE, ReplayDifference, ReplayResult};
 pub use steadiness::Steadiness;
 
 use serde::{Deserialize, Serialize};
@@ -290,6 +292,10 @@ pub struct Run {
     /// Ranks whose figures are missing, because no run came from them; absent without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost_ranks: Vec<LostRank>,
+    /// The recording beside it, and what came out otherwise, if the run is the replay of a trace; absent for a script. Its
+    /// flowops are the classes of calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayResult>,
 }
 
 impl Run {
@@ -472,13 +478,19 @@ pub struct FlowopResult {
     pub command_system_seconds: Option<f64>,
     /// Time from the start of an operation's system call to its completion.
     pub latency_ns: Latency,
-    /// Time from the intended start to completion; only for open loops.
+    /// Latency of the same calls when they were recorded; only for the replay of a trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded_ns: Option<Latency>,
+    /// Histogram of these times, in the form of `histogram`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub recorded_histogram: String,
+    /// Time from the intended start to completion; only for open loops and replays with times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_ns: Option<Latency>,
     /// Histogram of these times, in the form of `histogram`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub response_histogram: String,
-    /// Time from the intended to the actual start; only for open loops.
+    /// Time from the intended to the actual start; only for open loops and replays with times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_ns: Option<Latency>,
     /// Histogram of these times, in the form of `histogram`.

@@ -71,6 +71,10 @@ fn full() -> Document {
     run.flowops[0].lateness_ns = Some(run.flowops[2].latency_ns);
     run.flowops[0].response_histogram = run.flowops[1].histogram.clone();
     run.flowops[0].lateness_histogram = run.flowops[2].histogram.clone();
+    run.flowops[0].recorded_ns = Some(run.flowops[1].latency_ns);
+    run.flowops[0].recorded_histogram = run.flowops[1].histogram.clone();
+    let differences = vec![super::ReplayDifference::default()];
+    run.replay = Some(super::ReplayResult { differences, ..super::ReplayResult::default() });
     run.stragglers = vec![super::Straggler { rank: Some(1), ..super::Straggler::default() }];
     run.warnings.push(super::Note::default());
     let of_ranks = of_ranks().runs.remove(0);

@@ -110,7 +110,8 @@ macro_rules! visitors {
                 each(TextField::Name, &$($change)? flowop.name);
                 flowop.composites.$iter().for_each(|name| each(TextField::Name, name));
                 each(TextField::Fixed, &$($change)? flowop.kind);
-                for histogram in [&$($change)? flowop.histogram, &$($change)? flowop.response_histogram, &$($change)? flowop.lateness_histogram] {
+                let of_times = [&$($change)? flowop.response_histogram, &$($change)? flowop.lateness_histogram];
+                for histogram in [&$($change)? flowop.histogram, &$($change)? flowop.recorded_histogram].into_iter().chain(of_times) {
                     each(TextField::Fixed, histogram);
                 }
             }
@@ -144,6 +145,14 @@ macro_rules! visitors {
             for limit in run.limits.$iter() {
                 for text in [&$($change)? limit.limit, &$($change)? limit.arm, &$($change)? limit.text] {
                     each(TextField::Words, text);
+                }
+            }
+            for replay in run.replay.$iter() {
+                replay.command.$iter().for_each(|word| each(TextField::CommandLine, word));
+                for one in replay.differences.$iter() {
+                    each(TextField::Fixed, &$($change)? one.call);
+                    each(TextField::Path, &$($change)? one.path);
+                    each(TextField::Words, &$($change)? one.how);
                 }
             }
             $hosts(run, each);

@@ -75,6 +75,9 @@ const ROWS: &[Row] = &[
     row("batch", "--append", Kind::Table),
     row("batch", "--results", Kind::Results),
     row("batch", "--allow-write", Kind::Permission),
+    row("replay", "--json", Kind::File),
+    row("replay", "--append", Kind::Table),
+    row("replay", "--results", Kind::Results),
     row("repeat", "--append", Kind::Table),
     row("repeat", "--live", Kind::File),
     row("repeat", "--results", Kind::Folder),
@@ -238,6 +241,13 @@ static RESULT: LazyLock<String> = LazyLock::new(|| {
     fs::read_to_string(output.dir().join("r.json")).unwrap()
 });
 
+/// A trace of a program.
+static TRACE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let call = Wml::new().file("read", "").args(["record", "--under", ".", "-o", "t.wtrace", "--", "cat", "read"]);
+    let output = call.run().exits(0);
+    fs::read(output.dir().join("t.wtrace")).unwrap()
+});
+
 /// Makes what the state says, and returns the path to give. `None` if this machine can't. `full`: a full file system.
 fn lay(dir: &Path, position: Position, state: State, full: Option<&Mount>) -> Option<PathBuf> {
     fs::create_dir_all(dir.join("own/sub/sub")).unwrap();
@@ -298,6 +308,7 @@ fn words(row: &Row, path: &Path) -> Vec<String> {
         ("", _) => format!("s.wml {fast}"),
         ("run" | "repl", _) => format!("{} s.wml {fast}", row.command),
         ("batch", _) => format!("batch p.prof {fast} --mkdir"),
+        ("replay", _) => "replay t.wtrace --dir . --no-quiesce".to_owned(),
         (command, "--resume") => command.to_owned(),
         ("repeat", _) => format!("repeat s.wml {fast} --runs 2"),
         ("ab", _) => format!("ab s.wml {fast} --blocks 2"),
@@ -333,6 +344,9 @@ fn check_cell(row: &Row, position: Position, state: State, full: Option<&Mount>)
     let call = call.file("f.wml", &format!("{OWN}run 0.05\n"));
     let call = if has_result { call.file("r.json", &RESULT) } else { call };
     let call = call.file("own/precious", "mine").folder("state");
+    if row.command == "replay" {
+        fs::write(call.dir().join("t.wtrace"), &*TRACE).unwrap();
+    }
     let Some(path) = lay(call.dir(), position, state, full) else { return Ok(None) };
     let is_link = [State::OwnLink, State::LinkOfAnother].contains(&state);
     // The last name of a file is a link to a file that does not exist.

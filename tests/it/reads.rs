@@ -178,6 +178,8 @@ const READERS: &[(&str, &[ReadPlace], &str)] = &[
         "",
     ),
     ("replay/root.rs", &[], "the list of the names that a replay made, beside them: `tests/it/replayed.rs` changes it"),
+    ("measure/replay.rs", &[], "the trace, which the command line names"),
+    ("cli/arms.rs", &[], "a trace that the command line names in place of a script"),
     ("measure/mod.rs", &[], "passes a function on to `session/library.rs`"),
     ("experiment/commands.rs", &[], "the output of a command that has just ended, whose file the experiment holds"),
     ("experiment/identity.rs", &[], "the running program itself"),

@@ -4,7 +4,7 @@ use super::error::{Error, NotShared};
 use super::prepare::{self, Action, PrepareOptions, PrepareTask, Prepared, Progress};
 use super::quiesce::Quiesced;
 use super::shared::TreeReport;
-use super::space::Demand;
+use super::space::{self, Demand};
 use super::{Fileset, remove};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -49,12 +49,12 @@ impl Preparation {
         for task in &mut self.tasks {
             task.decide(options, progress, stop)?;
         }
-        if prepare::check_space(&self.demands(), options).is_ok() {
+        if space::check_with_memory(&self.demands(), options.keep_free).is_ok() {
             return Ok(());
         }
         // Only if it matters.
         self.measure_freed(stop)?;
-        prepare::check_space(&self.demands(), options)
+        space::check_with_memory(&self.demands(), options.keep_free)
     }
 
     fn demands(&self) -> Vec<Demand> {

@@ -277,12 +277,6 @@ pub fn wait_for_disks(
     Ok(Some(quiesced))
 }
 
-/// Returns an error when the sets do not fit on their file systems or into memory.
-pub(super) fn check_space(demands: &[Demand], options: &PrepareOptions) -> Result<(), Error> {
-    space::check(demands, options.keep_free)?;
-    check_memory(demands)
-}
-
 /// Takes the root of a set, and adopts an unmarked tree if requested.
 pub(super) fn take(set: &Fileset, options: &PrepareOptions, stop: &AtomicBool) -> Result<Root, Error> {
     // A second run with the same set: release the lock first.
@@ -308,18 +302,6 @@ pub(super) fn check_overlap(sets: &[Arc<Fileset>]) -> Result<(), Error> {
             Err(Error::Overlap { set, other, path: path.clone() })
         }
     }
-}
-
-/// Returns an error when files on tmpfs do not fit into memory.
-fn check_memory(demands: &[Demand]) -> Result<(), Error> {
-    let (_, free) = limits::memory();
-    let in_memory: Vec<&Demand> = demands.iter().filter(|d| quiesce::in_memory(&d.path)).collect();
-    let needed = in_memory.iter().map(|d| d.need().memory()).fold(0, u64::saturating_add);
-    if free > 0 && needed > free {
-        let sets = in_memory.iter().map(|d| d.set.clone()).collect();
-        return Err(Error::Memory { sets, what: "the files", needed, free });
-    }
-    Ok(())
 }
 
 impl PrepareTask {

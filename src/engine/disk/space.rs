@@ -6,8 +6,8 @@ use super::error::Error;
 use super::shortage::Shortage;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wml_os::Fd;
 use wml_os::fd::{self, Space};
+use wml_os::{Fd, Mode, OFlags, limits, quiesce};
 
 /// Minimum free bytes that a run leaves on a file system of usual size; 1 % of its size if that is more.
 const FLOOR: u64 = 256 << 20;
@@ -192,6 +192,33 @@ pub(super) fn check(demands: &[Demand], keep: bool) -> Result<(), Error> {
         });
     }
     Ok(())
+}
+
+/// Returns an error when the sets do not fit on their file systems or into memory.
+pub(super) fn check_with_memory(demands: &[Demand], keep: bool) -> Result<(), Error> {
+    check(demands, keep)?;
+    let (_, free) = limits::memory();
+    let in_memory: Vec<&Demand> = demands.iter().filter(|d| quiesce::in_memory(&d.path)).collect();
+    let needed = in_memory.iter().map(|d| d.need().memory()).fold(0, u64::saturating_add);
+    if free > 0 && needed > free {
+        let sets = in_memory.iter().map(|d| d.set.clone()).collect();
+        return Err(Error::Memory { sets, what: "the files", needed, free });
+    }
+    Ok(())
+}
+
+/// Returns an error when a tree of so many files, directories and bytes, which is no file set of a script, does not fit
+/// below a directory that exists.
+pub fn check_tree(name: &str, path: &Path, files: u64, directories: u64, bytes: u64) -> Result<(), Error> {
+    let dir = fd::open_path(path, OFlags::PATH, Mode::empty()).map_err(|e| Error::call(name, "open", path, e))?;
+    let block = allocation_unit(dir);
+    let device = fd::fstat(dir).map_or(0, |stat| stat.device);
+    fd::close(dir);
+    // Half a block is left over in each file.
+    let blocks = files.saturating_mul(block / 2).saturating_add(directories.saturating_mul(block));
+    let (bytes, inodes) = (bytes.saturating_add(blocks), files.saturating_add(directories));
+    let demand = Demand { set: name.to_owned(), path: path.to_owned(), device, bytes, inodes, freed: (0, 0) };
+    check_with_memory(&[demand], true)
 }
 
 #[cfg(test)]

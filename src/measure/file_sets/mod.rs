@@ -207,7 +207,8 @@ impl FileSets {
             return Ok(());
         }
         check_file_systems(&self.settings, plan)?;
-        outputs.outputs_outside(plan)
+        let trees: Vec<_> = plan.filesets.iter().map(|set| (set.name.clone(), set.root())).collect();
+        outputs.outputs_outside(&trees)
     }
 
     /// Keeps the prepared sets for later runs of the session.

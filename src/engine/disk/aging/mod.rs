@@ -11,10 +11,10 @@ mod steps;
 
 use super::error::Error;
 use super::marker::MarkerProgress;
-use super::prepare::{self, Phase, PrepareOptions, Progress};
+use super::prepare::{self, Phase, Progress};
 use super::record::DirNames;
 use super::root::{self, Root, Taken};
-use super::space::Demand;
+use super::space::{self, Demand};
 use super::{Fileset, disk_usage};
 use crate::fileset::FilesetSpec;
 use crate::fileset::aging::{AgingError, AgingParameters, AgingSequence, AgingWork, Fullness};
@@ -206,8 +206,7 @@ impl Aging {
             freed: (0, 0),
         };
         // The first call ensures that space stays free.
-        let options = PrepareOptions { keep_free: present == 0, ..PrepareOptions::default() };
-        prepare::check_space(&[demand], &options)
+        space::check_with_memory(&[demand], present == 0)
     }
 
     /// Does the remaining steps, and determines the score.
