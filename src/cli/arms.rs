@@ -4,17 +4,21 @@
 //! Not in here: whether the directories have space, which the commands before a run may change.
 
 use super::experiment_args::ArmLine;
+use super::recording::is_trace;
 use super::run_options::WorkloadWords;
 use crate::diag::{self, Diagnostics, Failure, Reason, Severity};
 use crate::experiment::{Arm, Experiment, ExperimentKind, Identity};
 use crate::fileset::FilesetSpec;
 use crate::import::{Metric, MetricLimit, TRANSACTIONS};
-use crate::measure::{GivenBy, RunOption, Settings, WarmupLength};
+use crate::measure::{GivenBy, ReplayPlace, RunOption, RunsWith, Settings, WarmupLength};
 use crate::model::{ModelValue, expr};
-use crate::os::limits;
+use crate::os::{handle, limits};
 use crate::plan::{self, FlowopInfo, Pace, Plan};
+use crate::replay::ReplaySpeed;
 use crate::session::library::FoundScript;
 use crate::session::{Session, SilentFront};
+use crate::trace::CALL_CLASSES;
+use crate::util::hash::sha256_of;
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -102,6 +106,11 @@ impl ArmPlaces {
     }
 }
 
+/// The trace that the runs of an arm replay; `None` if they run a script.
+pub(super) fn trace_of(line: &ArmLine) -> Option<PathBuf> {
+    line.script().map(PathBuf::from).filter(|path| is_trace(path))
+}
+
 /// An arm whose script has been read and planned, once for all that is asked before the first run.
 pub(super) struct PlannedArm {
     /// Its options.
@@ -121,7 +130,22 @@ impl PlannedArm {
         let line = ArmLine::read(words).map_err(|(text, help)| {
             Failure::wrong(text, help.unwrap_or_else(|| "`wmlrun --help` lists the options of a run".to_owned()))
         })?;
-        let script = super::find_script(line.script().unwrap_or_default())?;
+        let name = line.script().unwrap_or_default();
+        let trace = trace_of(&line);
+        let allowed = if trace.is_some() { RunsWith::Traces } else { RunsWith::Scripts };
+        let given = ArmLine::workload_words(words).unwrap_or_default();
+        let other = |word: &&String| {
+            RunOption::of_word(word).is_some_and(|of| ![RunsWith::Both, allowed].contains(&of.runs_with))
+        };
+        if let Some(option) = given.0.iter().find(other).and_then(|word| word.split('=').next()) {
+            let (what, command) = if trace.is_some() { ("trace", "replay") } else { ("script", "run") };
+            let text = format!("`{option}` has no meaning for the {what} {name}");
+            return Err(Failure::wrong(text, format!("`wmlrun {command} --help` lists the options that have")));
+        }
+        if let Some(trace) = trace {
+            return Self::of_trace(line, &trace, has_places);
+        }
+        let script = super::find_script(name)?;
         let mut session = Session::new(line.settings.0.clone(), Arc::default());
         let planned = ArmPlan::of(&mut session, &script, has_places);
         let (plan, places) = match planned {
@@ -130,6 +154,30 @@ impl PlannedArm {
         };
         let loaded = plan.as_ref().map_or_else(|_| Vec::new(), |_| session.loaded_digests());
         Ok(Self { line, text: script.text + &loaded.concat(), places, plan })
+    }
+
+    /// An arm whose runs replay a trace.
+    fn of_trace(line: ArmLine, trace: &Path, has_places: bool) -> Result<Self, Failure> {
+        let settings = &line.settings.0;
+        let place = ReplayPlace::of(settings)?;
+        let unreadable = |e: std::io::Error| Failure::wrong(format!("{}: {e}", trace.display()), "");
+        let text = sha256_of(handle::open_regular_file(trace).map_err(unreadable)?).map_err(unreadable)?;
+        let names: BTreeSet<String> = CALL_CLASSES.iter().map(|(_, name, _)| (*name).to_owned()).collect();
+        let is_timed = settings.replay.speed != ReplaySpeed::Fast && !settings.replay.leaves_out_thinking;
+        let plan = ArmPlan {
+            lengths: vec![None],
+            bytes: 0,
+            whole_bytes: 0,
+            with_response: if is_timed { names.clone() } else { BTreeSet::new() },
+            flowops: names,
+            has_transactions: false,
+            requested: 0.0,
+            machine: Ok(()),
+            directories: if has_places { place.check(settings) } else { Ok(()) },
+        };
+        let trees = vec![("replay".to_owned(), place.root())];
+        let places = ArmPlaces { dirs: vec![place.dir().to_owned()], trees };
+        Ok(Self { line, text, places, plan: Ok(plan) })
     }
 
     /// The same, for an arm whose plan has no errors, and whose runs may have these metrics.

@@ -5,7 +5,7 @@
 
 use super::arms::{self, PlannedArm};
 use super::console;
-use super::experiment_args::{Expected, ExperimentArgs};
+use super::experiment_args::{ArmLine, Expected, ExperimentArgs};
 use super::experiment_block::ExperimentBlock;
 use super::experiment_outputs::RunOutputs;
 use super::experiment_permission::{check_permission, command_lines};
@@ -322,6 +322,10 @@ impl ExperimentHost for CliHost {
 
     fn program(&self) -> PathBuf {
         program()
+    }
+
+    fn command(&self, words: &[String]) -> Option<&'static str> {
+        ArmLine::read(words).ok().and_then(|line| arms::trace_of(&line)).map(|_| "replay")
     }
 
     fn hook_limit(&self) -> Duration {

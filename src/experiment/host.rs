@@ -19,6 +19,11 @@ pub trait ExperimentHost {
 
     fn program(&self) -> PathBuf;
 
+    /// The command of the program that makes a run with these words; `None` for that which runs a script.
+    fn command(&self, _words: &[String]) -> Option<&'static str> {
+        None
+    }
+
     /// Returns the maximum duration of a command before or after a run.
     fn hook_limit(&self) -> Duration;
 

@@ -39,6 +39,7 @@ pub(super) fn run_program(
     let own = &experiment.arms[arm].words;
     let mut words: Vec<OsString> = experiment.launch.iter().map(OsString::from).collect();
     words.push(host.program().into());
+    words.extend(host.command(own).map(OsString::from));
     words.extend(own.iter().map(OsString::from));
     if !experiment.launch.iter().chain(own).any(|word| word == "--seed" || word.starts_with("--seed=")) {
         words.push(format!("--seed={seed}").into());
