@@ -127,6 +127,7 @@ mod recorder;
 mod recordings;
 mod reads;
 mod repl;
+mod replay_faults;
 mod replayed;
 mod resume;
 mod safety;

@@ -7,20 +7,21 @@ use std::io::BufReader;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
-use wml::trace::{CallClass, KindId, TraceEvent, TraceReader, TraceWriter, TracedCall};
+use wml::trace::{PathTable, TraceEvent, TraceReader, TraceWriter, TracedCall};
 
 use crate::cmd::{Output, Wml, has, memory, skip};
+use crate::mounts::{self, Fs, Mount};
 
 /// A recorded program.
-struct RecordedProgram {
+pub(crate) struct RecordedProgram {
     place: TempDir,
 }
 
 impl RecordedProgram {
     /// Records a command of the shell in a directory that `lay_out` fills.
-    fn new(lay_out: impl FnOnce(&Path), command: &str) -> Self {
+    pub(crate) fn new(lay_out: impl FnOnce(&Path), command: &str) -> Self {
         let place = tempfile::Builder::new().prefix("wmlrun-").tempdir_in(memory()).unwrap();
         let work = place.path().join("work");
         fs::create_dir(&work).unwrap();
@@ -42,33 +43,33 @@ impl RecordedProgram {
         own
     }
 
-    fn work(&self) -> PathBuf {
+    pub(crate) fn work(&self) -> PathBuf {
         self.place.path().join("work")
     }
 
-    fn trace(&self) -> PathBuf {
+    pub(crate) fn trace(&self) -> PathBuf {
         self.place.path().join("t.wtrace")
     }
 
-    fn dir(&self) -> PathBuf {
+    pub(crate) fn dir(&self) -> PathBuf {
         let dir = self.place.path().join("d");
         fs::create_dir_all(&dir).unwrap();
         dir
     }
 
-    fn replay(&self, trace: &Path, more: &[&str]) -> Output {
+    pub(crate) fn replay(&self, trace: &Path, more: &[&str]) -> Output {
         let dir = self.dir();
         let args: [&std::ffi::OsStr; 4] = ["replay".as_ref(), trace.as_ref(), "--dir".as_ref(), dir.as_ref()];
         Wml::below(self.place.path()).args(args).args(more).run()
     }
 
     /// Where the replay has made a path again.
-    fn made(&self, path: &Path) -> PathBuf {
+    pub(crate) fn made(&self, path: &Path) -> PathBuf {
         self.dir().join("wmlrun-replay").join(path.strip_prefix("/").unwrap())
     }
 
     /// The trace with other calls.
-    fn changed(&self, mut change: impl FnMut(&TracedCall, &[u8]) -> Vec<TracedCall>) -> PathBuf {
+    pub(crate) fn changed(&self, mut change: impl FnMut(&TracedCall, &PathTable) -> Vec<TracedCall>) -> PathBuf {
         let path = self.place.path().join("changed.wtrace");
         let mut reader = TraceReader::new(BufReader::new(File::open(self.trace()).unwrap())).unwrap();
         let output = Box::new(File::create(&path).unwrap());
@@ -83,8 +84,7 @@ impl RecordedProgram {
                     writer.event(&event, reader.paths()).unwrap();
                     continue;
                 };
-                let path = call.path.map(|path| reader.paths().path(path)).unwrap_or_default();
-                for call in change(call, &path) {
+                for call in change(call, reader.paths()) {
                     writer.event(&TraceEvent::Call(call), reader.paths()).unwrap();
                 }
             }
@@ -95,7 +95,7 @@ impl RecordedProgram {
 }
 
 /// What is below a directory: the type, and of a file its size and how many names it has.
-fn tree(dir: &Path) -> BTreeMap<PathBuf, (String, u64, u64)> {
+pub(crate) fn tree(dir: &Path) -> BTreeMap<PathBuf, (String, u64, u64)> {
     let mut found = BTreeMap::new();
     let mut open = vec![dir.to_owned()];
     while let Some(at) = open.pop() {
@@ -129,7 +129,7 @@ fn lay_out_tree(dir: &Path) {
     fs::hard_link(dir.join("src/d1/e1/f1"), dir.join("src/second")).unwrap();
 }
 
-fn tar() -> RecordedProgram {
+pub(crate) fn tar() -> RecordedProgram {
     RecordedProgram::new(lay_out_tree, "tar cf a.tar src && mkdir out && tar xf a.tar -C out && mv out moved")
 }
 
@@ -137,13 +137,73 @@ fn tar() -> RecordedProgram {
 fn tar_does_the_same_again_and_leaves_the_same_tree() {
     let tar = tar();
     // The second replay removes what the first one left.
-    for more in [&["--json"][..], &["--speed", "x100", "--json"], &["--speed", "timed", "--no-think", "--json"]] {
-        let output = tar.replay(&tar.trace(), more).exits(0);
+    for more in [&[][..], &["--speed", "x100"], &["--speed", "timed", "--no-think"]] {
+        let output = tar.replay(&tar.trace(), &[more, &["--json", "-"]].concat()).exits(0);
         let value: Value = serde_json::from_str(&output.stdout).unwrap();
-        assert_eq!((value["equal"].as_bool(), value["differ"].as_u64()), (Some(true), Some(0)), "{}", output.stdout);
-        assert_eq!(value["replayed"], value["calls"], "{}", output.stdout);
+        let run = &value["runs"][0];
+        let replay = &run["replay"];
+        assert_eq!((run["state"].as_str(), &replay["calls_differ"]), (Some("complete"), &json!({})), "{replay}");
+        assert_eq!(replay["replayed"], replay["calls"], "{replay}");
+        let has_lateness = run["flowops"][0].get("lateness_ns").is_some();
+        assert_eq!(has_lateness, more.contains(&"x100"), "{run}");
+        let sum: u64 = run["flowops"].as_array().unwrap().iter().map(|flowop| flowop["ops"].as_u64().unwrap()).sum();
+        assert_eq!((run["summary"]["ops"].as_u64(), replay["calls"].as_u64()), (Some(sum), Some(sum)));
         assert_eq!(tree(&tar.work()), tree(&tar.made(&tar.work())));
     }
+}
+
+#[test]
+fn a_replay_is_a_result() {
+    let program = RecordedProgram::new(lay_out_tree, "cat src/d1/e1/* >all");
+    let (trace, place) = (program.trace(), program.place.path());
+    let file = |name: &str| place.join(name).display().to_string();
+    let [first, second, table] = ["first.json", "second.json", "runs.csv"].map(file);
+    for result in [&first, &second] {
+        program.replay(&trace, &["--json", result, "--append", &table, "--fail-if", "ops < 1"]).exits(0);
+    }
+    assert_eq!(fs::read_to_string(&table).unwrap().lines().count(), 3);
+    let limit = program.replay(&trace, &["--fail-if", "open.latency.mean > 1ns"]).exits(10);
+    assert!(limit.stdout.contains("names at end"), "{}", limit.shown());
+    let wml = |args: &[&str]| Wml::below(place).args(args).run();
+    let compared = wml(&["compare", &first, &second, "--metric", "open.latency.mean"]);
+    assert!(matches!(compared.status.code(), Some(0 | 10 | 11)), "{}", compared.shown());
+    let page = file("page.html");
+    wml(&["report", &first, "-o", &page]).exits(0);
+    assert!(fs::read_to_string(&page).unwrap().contains("Times of calls, here and recorded"));
+    let shown = wml(&["report", &first, "--format", "text"]).exits(0);
+    assert!(shown.stdout.contains("when recorded"), "{}", shown.shown());
+    let wrong = program.replay(&trace, &["--runtime", "3"]).exits(2);
+    assert!(wrong.stderr.contains("--runtime"), "{}", wrong.shown());
+}
+
+#[test]
+fn experiments_take_a_trace_in_place_of_a_script() {
+    let program = RecordedProgram::new(lay_out_tree, "cat src/d1/e1/* >all; cp -r src/d2 copy");
+    let trace = program.trace().display().to_string();
+    let ab = |more: &[&str]| Wml::below(program.place.path()).args(["ab", &trace, "--blocks", "2"]).args(more).run();
+    for (more, named) in [
+        (&["--dir", ".", "--runtime", "3"][..], "`--runtime` has no meaning for the trace"),
+        (&["--dir", ".", "--b", "varmail"], "`--speed` has no meaning for the script varmail"),
+        (&[], "`--dir`"),
+    ] {
+        let more = if named.contains("script") { [more, &["--speed", "timed"]].concat() } else { more.to_vec() };
+        let output = ab(&more).exits(2);
+        assert!(output.stderr.contains(named), "{}", output.shown());
+    }
+    needs!(mounts::available(&[Fs::Ext4, Fs::Xfs]));
+    let [a, b] = [Fs::Ext4, Fs::Xfs].map(|fs| Mount::new(fs, 512 << 20));
+    let [on_a, on_b] = [&a, &b].map(|mount| format!("--dir {}", mount.dir().display()));
+    let results = program.place.path().join("ab").display().to_string();
+    let output = ab(&["--a", &on_a, "--b", &on_b, "--metric", "latency.mean", "--results", &results]);
+    assert!(matches!(output.status.code(), Some(0 | 10 | 11)), "{}", output.shown());
+    assert!(output.stdout.contains("verdict"), "{}", output.shown());
+    let page = program.place.path().join("page.html");
+    Wml::below(program.place.path()).args(["report", &results, "-o"]).args([&page]).run().exits(0);
+    assert!(fs::read_to_string(&page).unwrap().contains("<svg"));
+    let repeated = program.place.path().join("repeat").display().to_string();
+    let repeat = ["repeat", &trace, "--dir", &a.dir().display().to_string(), "--runs", "2", "--results", &repeated];
+    let output = Wml::below(program.place.path()).args(repeat).run();
+    assert!(matches!(output.status.code(), Some(0 | 11)), "{}", output.shown());
 }
 
 #[test]
@@ -193,60 +253,6 @@ fn links_and_pipes_are_made_again() {
     let links = RecordedProgram::new(lay_out, command);
     links.replay(&links.trace(), &[]).exits(0);
     assert_eq!(tree(&links.work()), tree(&links.made(&links.work())));
-}
-
-/// Replays a trace that lies. It ends with 1, and names this.
-fn names(program: &RecordedProgram, trace: &Path, what: &str) {
-    let output = program.replay(trace, &[]).exits(1);
-    assert!(output.stderr.contains(what), "{what}: {}", output.shown());
-}
-
-#[test]
-fn what_the_trace_does_not_explain_is_named_by_call_and_path() {
-    let tar = tar();
-    // A file that was there is said to be missing at first.
-    let mut is_first = true;
-    let lies = tar.changed(|call, path| {
-        let is_it = call.kind.get().class == CallClass::Open && path.ends_with(b"/src/d3/e3/f5");
-        let missing = TracedCall { kind: KindId::named("stat").unwrap(), result: -2, ..call.clone() };
-        if is_it && std::mem::take(&mut is_first) { vec![missing, call.clone()] } else { vec![call.clone()] }
-    });
-    names(&tar, &lies, "/src/d3/e3/f5: 0 instead of ENOENT");
-    // A rename is lost.
-    let lies = tar.changed(|call, _| match call.kind.get().class {
-        CallClass::Rename => {
-            let look = TracedCall { kind: KindId::named("stat").unwrap(), path: call.second_path, ..call.clone() };
-            vec![TracedCall { second_path: None, ..look }]
-        }
-        _ => vec![call.clone()],
-    });
-    let output = tar.replay(&lies, &[]).exits(1);
-    let is_named = output.stderr.contains("found a name that nothing had made, first stat of");
-    assert!(is_named && output.stderr.contains("/work/moved"), "{}", output.shown());
-    // A file is not opened: the replay opens it, and says so.
-    let lies = tar.changed(|call, path| {
-        let is_it = call.kind.get().class == CallClass::Open && path.ends_with(b"/src/d2/e2/f7");
-        if is_it { vec![] } else { vec![call.clone()] }
-    });
-    let output = tar.replay(&lies, &[]);
-    let note = "/src/d2/e2/f7: no call of the trace opened the file";
-    assert!(crate::cmd::squeezed(&output.stdout).contains(note), "{}", output.shown());
-}
-
-#[test]
-fn a_full_disk_is_named() {
-    let tar = tar();
-    let large = tar.changed(|call, path| {
-        let is_it = call.kind.get().class == CallClass::Write && path.ends_with(b"/a.tar");
-        // More than any disk.
-        let size = 1 << 62;
-        let kind = KindId::named("fallocate").unwrap();
-        let more = TracedCall { kind, result: 0, offset: Some(0), wanted: Some(size), flags: Some(1), ..call.clone() };
-        if is_it && call.offset == Some(0) { vec![call.clone(), more] } else { vec![call.clone()] }
-    });
-    let output = tar.replay(&large, &[]).exits(1);
-    let is_named = output.stderr.contains("first fallocate of ") && output.stderr.contains("/a.tar: E");
-    assert!(is_named, "{}", output.shown());
 }
 
 #[test]
