@@ -123,6 +123,8 @@ pub(crate) fn run(
     let mut link_text = vec![b'x'; LONGEST_LINK];
     link_text.push(0);
     let root_fd = fd::open_beneath(root.as_fd().as_raw_fd(), c".", OFlags::RDONLY | OFlags::DIRECTORY)?;
+    // It would grow in the opens of the trace.
+    fd::make_room(root_fd, needed);
     let files = ReplayFiles {
         names: &plan.tree.names,
         files: (0..plan.files).map(|_| AtomicI32::new(NONE)).collect(),
