@@ -6,11 +6,13 @@
 
 mod blocks;
 mod capacity;
+mod change_points;
 mod columns;
 mod disturbed;
 mod distributions;
 mod explain;
 mod floor;
+mod nights;
 mod power;
 mod precision;
 mod rank_intervals;
@@ -31,10 +33,12 @@ pub use blocks::{
     BlockAnalysis, InterimLook, RunBlock, SEQUENTIAL, StudentTest, analyse, analyse_paired, control_change,
 };
 pub use capacity::{Capacity, CapacitySearch, CapacityStep, LoadProbe};
+pub use change_points::change_points;
 pub use columns::{OrderedRatio, positions, ratio_in_order};
 pub use disturbed::{Disturbance, DisturbanceCheck, STRICT_LEVEL};
 pub use explain::{Change, cause_rank, rank_changes};
 pub use floor::{FloorSample, MIN_SESSION_GAP, NoiseFloor};
+pub use nights::{NightState, NightVerdict, judge_nights};
 pub use power::{Power, needed_for_width};
 pub use precision::{
     DEFAULT_PRECISION, MeanEstimate, Precision, PrecisionRule, RepeatRule, RepeatState, RunRange, Trend,

@@ -1,0 +1,366 @@
+//! Verdicts on the tests of a suite that is run each night.
+//!
+//! The observation is a night: the logarithm of a figure, of which more is better. A level ends where a change point is
+//! (`change_points`), after nights that stand alone were left out.
+
+use super::change_points::change_points;
+use super::distributions::t_upper;
+use super::{Estimate, median};
+use serde::Serialize;
+use std::cmp::Ordering;
+use std::f64::consts::FRAC_PI_2;
+use std::ops::Range;
+
+/// How often a quiet night may have a test of the suite outside of its limits, or one that is worse.
+const SUITE_ERROR: f64 = 0.05;
+
+/// The number of nights from which on the spread of a test is its own. Before it is that of all tests.
+const OWN_SPREAD: usize = 8;
+
+/// The nights that are judged at most, and those that are the reference.
+const JUDGED: usize = 400;
+const REFERENCE: usize = 30;
+
+/// The number of nights from which on a level is a better one, and a reference of its own.
+const BETTER: usize = 5;
+
+/// The fewest and the most nights of a drift, with what precedes it.
+const DRIFTING: usize = 5;
+const DRIFT_WINDOW: usize = 60;
+
+/// The nights on either side with which a single one is compared, the fewest on both, and how far it is from them if it
+/// stands alone, in standard deviations.
+const NEIGHBOURS: usize = 5;
+const FEWEST_NEIGHBOURS: usize = 3;
+const ALONE: f64 = 5.0;
+
+/// The share of the steps that count as degrees of freedom of the spread that their median gives.
+const STEPS_EFFICIENCY: f64 = 0.37;
+
+/// The levels and the drifts among which one is found, about: as many as are independent of each other.
+const LEVEL_LOOKS: f64 = 5.0;
+const DRIFT_LOOKS: f64 = 10.0;
+
+/// The least standard deviation: nights that differ by a thousandth do not differ.
+const LEAST_SPREAD: f64 = 0.001;
+
+/// The detectable loss from which on nothing can be said.
+const MOST_DETECTABLE: f64 = 0.5;
+
+/// What is said of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NightState {
+    Same,
+    /// There are too few nights.
+    Unknown,
+    /// The last night is outside of the limits, and no second one confirms it.
+    Suspect,
+    /// It loses more with each night.
+    Drifting,
+    Worse,
+}
+
+/// What the nights of a test say. Positions are those of nights, from 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NightVerdict {
+    pub state: NightState,
+    /// The first night that is worse, or of the drift.
+    pub since: Option<usize>,
+    /// The ratio of the nights since then to the reference: their mean, or the end of the drift.
+    pub change: Option<f64>,
+    /// The logarithm of the reference: the median of its nights.
+    pub reference: f64,
+    /// The ratio of the last night to the reference, with its 95 % interval.
+    pub last: Estimate,
+    /// The smallest loss that two nights show with a probability of 80 %; `None` if nothing can be said.
+    pub detectable: Option<f64>,
+    /// The nights that stand alone, and count neither for a level nor for the spread.
+    pub alone: Vec<usize>,
+}
+
+/// A series without the nights that stand alone, and its levels.
+struct Levelled {
+    alone: Vec<usize>,
+    /// The position of each value among all nights.
+    positions: Vec<usize>,
+    values: Vec<f64>,
+    levels: Vec<Range<usize>>,
+    /// The sum of the squares of the distances to the means of levels, and its degrees of freedom.
+    squares: f64,
+    df: usize,
+}
+
+/// The distances between one night and the next.
+fn steps(nights: &[f64]) -> Vec<f64> {
+    nights.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect()
+}
+
+/// The standard deviation of nights whose steps these are, whatever their levels.
+fn spread_of_steps(steps: &[f64]) -> f64 {
+    // The median of the distance of two normal values is 0.954 standard deviations.
+    median(steps).unwrap_or_default() / 0.954
+}
+
+/// On which side of a limit a distance is; equal if it is within.
+fn outside(distance: f64, limit: f64) -> Ordering {
+    match distance {
+        below if below < -limit => Ordering::Less,
+        above if above > limit => Ordering::Greater,
+        _ => Ordering::Equal,
+    }
+}
+
+/// The nights that are far from those around them, and whose neighbours are not on the same side.
+fn alone(nights: &[f64], spread: f64) -> Vec<usize> {
+    let side = |n: usize| {
+        let (from, to) = (n.saturating_sub(NEIGHBOURS), (n + NEIGHBOURS + 1).min(nights.len()));
+        let around: Vec<f64> = (from..to).filter(|other| *other != n).map(|other| nights[other]).collect();
+        if around.len() < FEWEST_NEIGHBOURS {
+            return Ordering::Equal;
+        }
+        let distance = nights[n] - median(&around).unwrap_or(nights[n]);
+        outside(distance, ALONE * spread)
+    };
+    let sides: Vec<Ordering> = (0..nights.len()).map(side).collect();
+    let is_alone = |n: &usize| {
+        let has_other =
+            |other: Option<usize>| other.and_then(|other| sides.get(other)).is_some_and(|o| *o == sides[*n]);
+        sides[*n] != Ordering::Equal && !has_other(n.checked_sub(1)) && !has_other(Some(n + 1))
+    };
+    (0..nights.len()).filter(is_alone).collect()
+}
+
+impl Levelled {
+    fn of(nights: &[f64], spread: f64) -> Self {
+        let alone = alone(nights, spread.max(LEAST_SPREAD));
+        let positions: Vec<usize> = (0..nights.len()).filter(|n| !alone.contains(n)).collect();
+        let values: Vec<f64> = positions.iter().map(|n| nights[*n]).collect();
+        let points = change_points(&values);
+        let begins = std::iter::once(0).chain(points.iter().copied());
+        let levels: Vec<Range<usize>> =
+            begins.zip(points.iter().copied().chain([values.len()])).map(|(begin, end)| begin..end).collect();
+        let of_level = |level: &Range<usize>| {
+            let mean = mean(&values[level.clone()]);
+            values[level.clone()].iter().map(|value| (value - mean).powi(2)).sum::<f64>()
+        };
+        let squares = levels.iter().map(of_level).sum();
+        let df = values.len().saturating_sub(levels.len());
+        Self { alone, positions, values, levels, squares, df }
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The standard deviation between nights, and the limits of a test in standard errors.
+#[derive(Clone, Copy)]
+struct Limits {
+    spread: f64,
+    df: f64,
+    /// That of a night.
+    night: f64,
+    /// That of a level.
+    level: f64,
+}
+
+impl Limits {
+    fn of(spread: f64, df: f64, tests: usize) -> Option<Self> {
+        let quantile = |looks: f64| t_upper(SUITE_ERROR / tests as f64 / looks, df);
+        let of_df =
+            || Self { spread: spread.max(LEAST_SPREAD), df, night: quantile(1.0), level: quantile(LEVEL_LOOKS) };
+        (df > 0.0).then(of_df)
+    }
+
+    /// The standard error of the mean of `nights` from the median of `reference` nights.
+    fn error(&self, nights: usize, reference: usize) -> f64 {
+        self.spread * (1.0 / nights as f64 + FRAC_PI_2 / reference as f64).sqrt()
+    }
+}
+
+/// The nights that others are compared with.
+struct ReferenceNights {
+    /// The first of them, and what follows the last.
+    begin: usize,
+    end: usize,
+    values: Vec<f64>,
+}
+
+impl ReferenceNights {
+    fn latest(&self) -> &[f64] {
+        &self.values[self.values.len().saturating_sub(REFERENCE)..]
+    }
+
+    fn middle(&self) -> f64 {
+        median(self.latest()).unwrap_or_default()
+    }
+
+    /// The side on which nights are outside of the limits, also without the one that is farthest on it.
+    fn side(&self, nights: &[f64], limits: &Limits) -> Ordering {
+        let farthest = if mean(nights) < self.middle() { f64::min } else { f64::max };
+        let (Some(farthest), rest) = (nights.iter().copied().reduce(farthest), nights.len() - 1) else {
+            return Ordering::Equal;
+        };
+        if rest == 0 {
+            return Ordering::Equal;
+        }
+        let distance = (nights.iter().sum::<f64>() - farthest) / rest as f64 - self.middle();
+        outside(distance, limits.level * limits.error(rest, self.latest().len()))
+    }
+}
+
+/// A level that falls in a line.
+struct NightDrift {
+    /// The last night before it.
+    begin: usize,
+    /// The change per night.
+    slope: f64,
+}
+
+/// The least squares of a line that is level up to a night and then has a slope.
+struct BrokenLine {
+    slope: f64,
+    /// The sum of the squares of the times from their mean.
+    of_times: f64,
+    /// The sum of the squares of what the line leaves.
+    rest: f64,
+}
+
+impl BrokenLine {
+    /// The line that bends at `begin`, without one of the values.
+    fn of(values: &[f64], begin: usize, without: Option<usize>) -> Self {
+        let points = || {
+            let all = values.iter().enumerate().filter(|(at, _)| Some(*at) != without);
+            all.map(|(at, value)| (at.saturating_sub(begin) as f64, *value))
+        };
+        let n = (values.len() - usize::from(without.is_some())) as f64;
+        let (x, y) = points().fold((0.0, 0.0), |sum, (x, y)| (sum.0 + x, sum.1 + y));
+        let (x, y) = (x / n, y / n);
+        let (mut of_times, mut both, mut total) = (0.0, 0.0, 0.0);
+        for (time, value) in points() {
+            of_times += (time - x).powi(2);
+            both += (time - x) * (value - y);
+            total += (value - y).powi(2);
+        }
+        Self { slope: both / of_times, of_times, rest: total - both * both / of_times }
+    }
+}
+
+/// The drift at the end of a series. `None` if a step fits better, or the line may be level.
+fn drift(values: &[f64], tests: usize) -> Option<NightDrift> {
+    let n = values.len();
+    if n < 2 * DRIFTING {
+        return None;
+    }
+    let average = mean(values);
+    let total: f64 = values.iter().map(|value| (value - average).powi(2)).sum();
+    let lines = (0..n - DRIFTING).map(|begin| (begin, BrokenLine::of(values, begin, None)));
+    let (begin, line) = lines.min_by(|(_, a), (_, b)| a.rest.total_cmp(&b.rest))?;
+    let of_step = |at: usize| {
+        let (before, after) = values.split_at(at);
+        let (a, b) = (mean(before), mean(after));
+        total - (before.len() * after.len()) as f64 / n as f64 * (a - b).powi(2)
+    };
+    let step = (1..n - 1).map(of_step).fold(f64::INFINITY, f64::min);
+    // No single night makes a drift.
+    let lowest = (begin + 1..n).min_by(|a, b| values[*a].total_cmp(&values[*b]));
+    let without = BrokenLine::of(values, begin, lowest);
+    let df = (n - 4) as f64;
+    let error = (without.rest / df).sqrt().max(LEAST_SPREAD) / without.of_times.sqrt();
+    let is_falling = without.slope < -t_upper(SUITE_ERROR / tests as f64 / DRIFT_LOOKS, df) * error;
+    (is_falling && line.rest <= step).then_some(NightDrift { begin, slope: line.slope })
+}
+
+/// Judges the tests of a suite by the logarithms of their nights.
+pub fn judge_nights(tests: &[&[f64]]) -> Vec<NightVerdict> {
+    let judged: Vec<&[f64]> = tests.iter().map(|nights| &nights[nights.len().saturating_sub(JUDGED)..]).collect();
+    let all_steps: Vec<f64> = judged.iter().flat_map(|nights| steps(nights)).collect();
+    let common = spread_of_steps(&all_steps);
+    let spread = |nights: &[f64]| if nights.len() < OWN_SPREAD { common } else { spread_of_steps(&steps(nights)) };
+    let levelled: Vec<Levelled> = judged.iter().map(|nights| Levelled::of(nights, spread(nights))).collect();
+    let count = tests.len();
+    // One bad night in the suite must not hide all others.
+    let pooled = Limits::of(common, all_steps.len() as f64 * STEPS_EFFICIENCY, count);
+    let judge = |(test, nights): (&Levelled, &&[f64])| {
+        let own = || Limits::of((test.squares / test.df as f64).sqrt(), test.df as f64, count);
+        judge(test, nights, if test.values.len() < OWN_SPREAD { pooled } else { own() }, count)
+    };
+    let mut found: Vec<NightVerdict> = levelled.iter().zip(&judged).map(judge).collect();
+    for (verdict, nights) in found.iter_mut().zip(tests) {
+        let earlier = nights.len().saturating_sub(JUDGED);
+        verdict.since = verdict.since.map(|night| night + earlier);
+        verdict.alone.iter_mut().for_each(|night| *night += earlier);
+    }
+    found
+}
+
+fn judge(test: &Levelled, nights: &[f64], limits: Option<Limits>, tests: usize) -> NightVerdict {
+    let mut found = NightVerdict {
+        state: NightState::Unknown,
+        since: None,
+        change: None,
+        reference: median(nights).unwrap_or(f64::NAN),
+        last: Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN },
+        detectable: None,
+        alone: test.alone.clone(),
+    };
+    let (Some(limits), Some(first), Some(last)) = (limits, test.levels.first(), nights.last()) else { return found };
+    if test.values.is_empty() {
+        return found;
+    }
+    let mut reference = ReferenceNights { begin: 0, end: first.end, values: test.values[first.clone()].to_vec() };
+    let mut worse: Option<usize> = None;
+    for level in &test.levels[1..] {
+        let values = &test.values[level.clone()];
+        match reference.side(values, &limits) {
+            Ordering::Less => worse = worse.or(Some(level.start)),
+            // A few good nights raise no expectation.
+            Ordering::Greater if values.len() < BETTER => worse = None,
+            Ordering::Greater => {
+                (reference, worse) =
+                    (ReferenceNights { begin: level.start, end: level.end, values: values.to_vec() }, None);
+            }
+            // A level of one night is none yet.
+            Ordering::Equal if values.len() == 1 => {}
+            Ordering::Equal => {
+                reference.values.extend(values);
+                reference.end = level.end;
+                worse = None;
+            }
+        }
+    }
+    // The last night is no part of what it is compared with.
+    let is_in = reference.end == test.values.len() && test.positions.last() == Some(&(nights.len() - 1));
+    if is_in && reference.values.len() > 1 {
+        reference.values.pop();
+    }
+    let (middle, n) = (reference.middle(), reference.latest().len());
+    let error = limits.error(1, n);
+    let half = t_upper(0.025, limits.df) * error;
+    found.reference = middle;
+    found.last = Estimate::around(last - middle, half).map(f64::exp);
+    // Of two nights each is outside of the limit with a probability of the root of 80 %.
+    let detectable = 1.0 - (-(limits.night * error + 1.25 * limits.spread)).exp();
+    found.detectable = Some(detectable).filter(|loss| *loss < MOST_DETECTABLE);
+    let from = reference.begin.max(test.values.len().saturating_sub(DRIFT_WINDOW));
+    if let Some(drift) = drift(&test.values[from..], tests) {
+        let length = test.values.len() - 1 - from - drift.begin;
+        found.state = NightState::Drifting;
+        found.since = Some(test.positions[from + drift.begin + 1]);
+        found.change = Some((drift.slope * length as f64).exp());
+    } else if let Some(since) = worse {
+        found.state = NightState::Worse;
+        found.since = Some(test.positions[since]);
+        found.change = Some((mean(&test.values[since..]) - middle).exp());
+    } else if last - middle < -limits.night * error {
+        found.state = NightState::Suspect;
+    } else if found.detectable.is_some() {
+        found.state = NightState::Same;
+    }
+    found
+}
+
+#[cfg(test)]
+#[path = "nights_tests.rs"]
+mod tests;

@@ -1,0 +1,159 @@
+//! The verdicts on simulated nights, with fixed seeds. The figures are in docs/statistics.md.
+
+#![allow(clippy::unwrap_used)]
+
+use super::{NightState, NightVerdict, judge_nights};
+use rand::{RngExt, SeedableRng};
+use rand_distr::StandardNormal;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// The tests of a suite, and the simulated series.
+const TESTS: usize = 36;
+const SERIES: usize = 200;
+const NIGHTS: usize = 60;
+
+/// The nights of quiet tests with a coefficient of variation, as logarithms.
+fn quiet(seed: u64, tests: usize, variation: f64) -> Vec<Vec<f64>> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut night = || (1.0 + variation * rng.sample::<f64, _>(StandardNormal)).ln();
+    (0..tests).map(|_| (0..NIGHTS).map(|_| night()).collect()).collect()
+}
+
+/// The verdicts of a night, from 0, on all tests.
+fn judged(suite: &[Vec<f64>], night: usize) -> Vec<NightVerdict> {
+    judge_nights(&suite.iter().map(|nights| &nights[..=night]).collect::<Vec<_>>())
+}
+
+/// For each of [`SERIES`] series that change from a night on, the number of nights until the state is one of these; `None`
+/// if it never is. Each is one of a suite of `tests` whose others are quiet.
+fn found_after(
+    tests: usize,
+    variation: f64,
+    change: impl Fn(usize) -> f64,
+    begin: usize,
+    states: &[NightState],
+) -> Vec<Option<usize>> {
+    let of_series = |n: usize| {
+        let mut suite = quiet(n as u64, tests, variation);
+        suite[0].iter_mut().enumerate().for_each(|(night, value)| *value += change(night));
+        (begin..NIGHTS).position(|night| states.contains(&judged(&suite, night)[0].state)).map(|nights| nights + 1)
+    };
+    (0..SERIES).map(of_series).collect()
+}
+
+fn middle(mut found: Vec<Option<usize>>) -> usize {
+    found.sort_by_key(|nights| nights.unwrap_or(usize::MAX));
+    found[found.len() / 2].unwrap_or(usize::MAX)
+}
+
+const FOUND: [NightState; 2] = [NightState::Worse, NightState::Drifting];
+
+/// The shares of quiet nights with a test that is worse or drifting, and with a suspect.
+fn false_alarms(tests: usize, suites: usize, variation: f64) -> [f64; 2] {
+    let mut seen = [0; 2];
+    for n in 0..suites {
+        let suite = quiet(1000 + n as u64, tests, variation);
+        for night in 0..NIGHTS {
+            let found = judged(&suite, night);
+            let has = |states: &[NightState]| found.iter().any(|verdict| states.contains(&verdict.state));
+            seen[0] += usize::from(has(&FOUND));
+            seen[1] += usize::from(has(&[NightState::Suspect]));
+        }
+    }
+    seen.map(|nights| nights as f64 / (suites * NIGHTS) as f64)
+}
+
+#[test]
+fn at_most_one_quiet_night_in_twenty_has_a_test_that_is_worse() {
+    for (tests, suites) in [(TESTS, 20), (1, SERIES)] {
+        for variation in [0.03, 0.05] {
+            let [worse, suspect] = false_alarms(tests, suites, variation);
+            assert!(worse <= 0.05 && suspect <= 0.07, "{tests} tests, {variation}: {worse} {suspect}");
+        }
+    }
+}
+
+#[test]
+fn a_loss_of_15_percent_is_found_soon() {
+    for tests in [TESTS, 1] {
+        for (variation, most) in [(0.03, 2), (0.05, 4)] {
+            let loss = |night: usize| if night >= 20 { 0.85_f64.ln() } else { 0.0 };
+            let found = middle(found_after(tests, variation, loss, 20, &FOUND));
+            assert!(found <= most, "{tests} tests, {variation}: {found} nights");
+        }
+    }
+}
+
+#[test]
+fn a_slow_loss_drifts() {
+    let falling = |night: usize| 0.99_f64.ln() * (night as f64 - 19.0).max(0.0);
+    for tests in [TESTS, 1] {
+        for (variation, most) in [(0.03, 12), (0.05, 20)] {
+            let found = middle(found_after(tests, variation, falling, 20, &[NightState::Drifting]));
+            assert!(found <= most, "{tests} tests, {variation}: {found} nights");
+        }
+    }
+}
+
+#[test]
+fn one_bad_night_is_never_worse() {
+    for loss in [0.9_f64, 0.7, 0.4, 0.01] {
+        for n in 0..SERIES as u64 {
+            let mut suite = quiet(n, 4, 0.03);
+            // A second night may confirm a suspect.
+            if judged(&suite, 29)[0].state == NightState::Suspect {
+                continue;
+            }
+            let before: Vec<Vec<NightVerdict>> = (30..NIGHTS).map(|night| judged(&suite, night)).collect();
+            suite[0][30] += loss.ln();
+            let after: Vec<Vec<NightVerdict>> = (30..NIGHTS).map(|night| judged(&suite, night)).collect();
+            for (night, (before, after)) in before.iter().zip(&after).enumerate() {
+                let is_new = FOUND.contains(&after[0].state) && !FOUND.contains(&before[0].state);
+                // A night less, or a low one, may tip a later verdict on many others.
+                let is_of_it = is_new && (night == 0 || loss < 0.8 && after[0].since >= Some(29));
+                assert!(!is_of_it, "series {n}, loss {loss}, night {night} after it: {:?}", after[0]);
+            }
+            let state = after[0][0].state;
+            assert!(loss > 0.8 || state == NightState::Suspect, "series {n}, loss {loss}: {state:?}");
+        }
+    }
+}
+
+/// A series of one test, from parts of nights with a level; every second night is a little above it, the others below.
+fn levels(parts: &[(usize, f64)]) -> Vec<f64> {
+    let nights = parts.iter().flat_map(|(nights, level)| vec![*level; *nights]);
+    nights.enumerate().map(|(n, level)| level + if n % 2 == 0 { 0.01 } else { -0.01 }).collect()
+}
+
+fn one(nights: &[f64]) -> NightVerdict {
+    judge_nights(&[nights]).remove(0)
+}
+
+#[test]
+fn the_reference_follows_a_gain_and_not_a_loss() {
+    let lost = one(&levels(&[(20, 0.0), (25, -0.2)]));
+    assert_eq!((lost.state, lost.since), (NightState::Worse, Some(20)));
+    assert!(lost.change.is_some_and(|ratio| (ratio - (-0.2_f64).exp()).abs() < 0.01), "{lost:?}");
+    // It is worse until the old level is back, and then it is not.
+    assert_eq!(one(&levels(&[(20, 0.0), (25, -0.2), (5, 0.0)])).state, NightState::Same);
+    let gained = one(&levels(&[(20, 0.0), (25, 0.2)]));
+    assert_eq!(gained.state, NightState::Same);
+    assert!((gained.reference - 0.2).abs() < 0.02, "{gained:?}");
+    assert_eq!(one(&levels(&[(20, 0.0), (25, 0.2), (3, 0.0)])).since, Some(45));
+    // Two good nights raise no expectation.
+    assert_eq!(one(&levels(&[(20, 0.0), (2, 0.2), (9, 0.0)])).state, NightState::Same);
+}
+
+#[test]
+fn few_nights_say_what_could_be_seen() {
+    assert_eq!(one(&[]).state, NightState::Unknown);
+    assert_eq!((one(&[0.0]).state, one(&[0.0]).detectable), (NightState::Unknown, None));
+    // With the spread of other tests the second night says something.
+    let suite = quiet(1, TESTS, 0.03);
+    let found = judged(&suite, 1);
+    assert!(found.iter().all(|verdict| verdict.detectable.is_some_and(|loss| (0.1..0.3).contains(&loss))), "{found:?}");
+    // A night of half the figure is a suspect, although one test alone has no spread.
+    let mut suite = suite;
+    suite[3][1] -= 0.7;
+    assert_eq!(judged(&suite, 1)[3].state, NightState::Suspect);
+}
