@@ -38,6 +38,7 @@ pub mod report;
 pub mod measure;
 pub mod import;
 pub mod comparison;
+pub mod history;
 pub mod experiment;
 mod hosts;
 pub mod page;

@@ -1,6 +1,6 @@
 //! Definition of the command line: commands, options and their help texts.
 //!
-//! Only this file, `experiment_args`, `compare_args`, `recording_args`, `run_options`, `choices`, `completion`, `examples`, `explain`,
+//! Only this file, `experiment_args`, `compare_args`, `history_args`, `recording_args`, `run_options`, `choices`, `completion`, `examples`, `explain`,
 //! `man`, `program_help` and `usage` use the argument parser.
 
 use super::called_as;
@@ -13,6 +13,7 @@ use super::examples::with_examples;
 use super::experiment_args::{
     AbArgs, AgeArgs, FileArgs, LimitArgs, RepeatArgs, SweepArgs, resumable, two_directories, with_lists, with_unit,
 };
+use super::history_args::HistoryCommand;
 use super::option_values::{LiveOutput, live_output};
 use super::program_help::program_help;
 use super::recording_args::{FidelityArgs, RecordArgs, ReplayArgs, TraceCommand};
@@ -277,6 +278,11 @@ pub(super) enum CliCommand {
         #[arg(long)]
         force: bool,
     },
+    /// Keep results by nights; say which test is worse, and since when
+    History {
+        #[command(subcommand)]
+        what: HistoryCommand,
+    },
     /// Record what a program does with its files: each call, in a trace
     #[command(
         override_usage = "wmlrun record [OPTIONS] -- <COMMAND>...\n       wmlrun record [OPTIONS] -p <PID>",
@@ -395,7 +401,7 @@ pub(super) enum SetUp {
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Run", &["run", "repl", "init", "check", "fmt", "plan", "list", "show"]),
     ("Answer", &["repeat", "ab", "sweep", "experiment", "compare"]),
-    ("Results", &["report"]),
+    ("Results", &["report", "history"]),
     ("Programs", &["record", "trace", "learn", "fidelity", "replay"]),
     ("File sets", &["age", "clean"]),
     ("Filebench", &["batch"]),

@@ -132,6 +132,7 @@ fn work(command: Option<&CliCommand>) -> Option<Work> {
         | CliCommand::Plan { .. }
         | CliCommand::Compare(_)
         | CliCommand::Report { .. }
+        | CliCommand::History { .. }
         | CliCommand::Trace { .. }
         | CliCommand::List { .. }
         | CliCommand::Show { .. }

@@ -29,6 +29,8 @@ mod experiments;
 mod failed_command;
 mod fidelity;
 mod floors;
+mod history;
+mod history_args;
 mod info;
 mod init;
 mod last_results;
@@ -178,6 +180,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
                 let metrics = (&metrics[..], beside.as_deref());
                 pages::report(&paths, metrics, &pages::PageOutputs { output, title, pictures, force }, format)
             }
+            CliCommand::History { what } => history::history(what),
             CliCommand::Record(args) => recording::record(&args),
             CliCommand::Trace { what } => recording::trace(&what),
             CliCommand::Learn { traces, incomplete } => recording::learn(&traces, incomplete),

@@ -10,9 +10,11 @@ pub(crate) mod folder;
 mod input;
 mod limit;
 mod metric;
+mod nights;
 mod own;
 mod recorded;
 mod run_figures;
+mod run_table;
 mod samples;
 
 pub(crate) use columns::{MAX_SIDES, TestFigures, letters, load_points, table_rows};
@@ -20,6 +22,8 @@ pub(crate) use input::{read as text, read_file as recorded_text};
 pub use limit::MetricLimit;
 pub use metric::{METRICS, Metric, STUDY};
 pub(crate) use metric::{REQUEST_RESPONSE, REQUESTS, TRANSACTIONS};
+pub(crate) use nights::history_results;
+pub use nights::{HistoryResult, HistoryResults};
 pub(crate) use own::{
     DEVICE_IDENTITY, FEATURES, KERNEL_COMMAND_LINE, LOADED_SCRIPTS, LOOP_DIRECT, PREALLOCATED, of_run,
 };

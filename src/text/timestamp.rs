@@ -1,6 +1,8 @@
 //! Dates: the current time as text, and the time that a text means.
 
 use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 
 /// Returns the current time as RFC 3339 in UTC.
 pub fn now() -> String {
@@ -15,6 +17,17 @@ pub fn seconds_of(time: &str) -> Option<i64> {
 /// Returns the day of a time in seconds since 1970, in UTC, as `2026-11-20`. `None` for a time that no date has.
 pub fn day(seconds: i64) -> Option<String> {
     Some(Timestamp::from_second(seconds).ok()?.strftime("%Y-%m-%d").to_string())
+}
+
+/// Returns the day of a time in seconds since 1970 where the program runs. See [`day`].
+pub fn local_day(seconds: i64) -> Option<String> {
+    let time = Timestamp::from_second(seconds).ok()?.to_zoned(TimeZone::system());
+    Some(time.strftime("%Y-%m-%d").to_string())
+}
+
+/// True if a text is a day, such as `2026-11-20`.
+pub fn is_day(text: &str) -> bool {
+    text.len() == "2026-11-20".len() && text.parse::<Date>().is_ok()
 }
 
 /// Returns the current time in the format of the directory names of Filebench's batch mode, but in UTC:

@@ -45,7 +45,8 @@ struct Block {
 }
 
 /// Commands that run nothing, and so have none of the options of a run.
-const RUN_NOTHING: [&str; 9] = ["check", "clean", "doctor", "explain", "init", "list", "plan", "report", "show"];
+const RUN_NOTHING: [&str; 10] =
+    ["check", "clean", "doctor", "explain", "history", "init", "list", "plan", "report", "show"];
 
 impl Block {
     fn commands(&self) -> Vec<String> {

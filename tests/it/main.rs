@@ -75,6 +75,7 @@ mod formats;
 mod generated;
 mod ground_truth;
 mod hangs;
+mod history;
 mod hold;
 mod hosts;
 mod init;

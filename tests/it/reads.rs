@@ -72,6 +72,19 @@ const READERS: &[(&str, &[ReadPlace], &str)] = &[
         "",
     ),
     (
+        "history/folder.rs",
+        &[ReadPlace {
+            file: "h/2026.jsonl",
+            commands: &[
+                "history check h",
+                "history show h t",
+                "history add h set/a.json --night 2026-11-20",
+                "history forget h --night 2026-11-20",
+            ],
+        }],
+        "",
+    ),
+    (
         "os/output/kept.rs",
         &[ReadPlace {
             file: "state/wmlrun/last/00000002.json",
@@ -258,6 +271,7 @@ fn prepared() -> Wml {
         )
         .file("save", "load x\nsave saved.wml\n")
         .file("saved.wml", "define process name=p { thread name=t { flowop delay name=d } }\n")
+        .file("h/2026.jsonl", "{\"schema\":\"wmlrun.history-lines/1\"}\n")
         .file("state/wmlrun/floors.json", "{\"schema\": \"wmlrun.floors/1\", \"sessions\": []}")
         .folder("data")
         .folder("other");

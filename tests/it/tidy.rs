@@ -21,6 +21,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "cli/args.rs",
             "cli/experiment_args.rs",
             "cli/compare_args.rs",
+            "cli/history_args.rs",
             "cli/recording_args.rs",
             "cli/run_options.rs",
             "cli/program_help.rs",

@@ -1,0 +1,163 @@
+//! `wmlrun history`: a folder of results by tests and nights, and a verdict on the last night.
+
+use super::console::{notice, print_lines};
+use super::history_args::{HistoryCommand, ShownHistory};
+use super::usage::import_help;
+use crate::comparison::AsJson as _;
+use crate::diag::{Failure, Status};
+use crate::history::{AcceptedLevel, AddedRuns, History, HistoryFolder, NewRuns, NightReport, SHOWN_NIGHTS, TestName};
+use crate::import::{self, HistoryResult, Metric, Observation};
+use crate::util::count::count;
+use crate::util::timestamp::local_day;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The years that are read for a verdict, which is one on at most 400 nights.
+const JUDGED_YEARS: usize = 2;
+
+/// Runs `wmlrun history`. Returns the exit status.
+pub(super) fn history(what: HistoryCommand) -> Result<u8, Failure> {
+    match what {
+        HistoryCommand::Add { folder, results, night, place, metrics } => {
+            add(&folder, &results, &AddWish { night, place, metrics })
+        }
+        HistoryCommand::Check { shown } => {
+            let (_, history) = read(&shown.folder, JUDGED_YEARS)?;
+            let report = report(&history, &shown, SHOWN_NIGHTS)?;
+            print_lines(shown.format.write(|| report.json(), || report.sheet()).trim_end());
+            Ok(report.state.code())
+        }
+        HistoryCommand::Show { shown, test } => show(&shown, test.as_deref()),
+        HistoryCommand::Accept { folder, test, since, why } => {
+            let (dir, history) = read(&folder, usize::MAX)?;
+            let TestName { test, place } = find(&history, &test)?;
+            dir.accept(AcceptedLevel { test, place, since, why }).map_err(failed(&folder))?;
+            Ok(0)
+        }
+        HistoryCommand::Forget { folder, test, night } => {
+            let (dir, history) = read(&folder, usize::MAX)?;
+            let of = test.as_deref().map(|test| find(&history, test)).transpose()?;
+            let is_it = |run: &crate::history::HistoryRun| {
+                of.as_ref().is_none_or(|of| of.is(&run.test, &run.place))
+                    && night.as_ref().is_none_or(|n| *n == run.night)
+            };
+            // What was accepted of a test stays as long as it has other nights.
+            let whole = of.as_ref().filter(|_| night.is_none());
+            let removed = dir.forget(whole, is_it).map_err(failed(&folder))?;
+            print_lines(&format!("removed: {}", count(removed, "run")));
+            Ok(0)
+        }
+    }
+}
+
+/// How results are added.
+struct AddWish {
+    night: Option<String>,
+    place: Option<String>,
+    metrics: Vec<Metric>,
+}
+
+/// The failure of a call on the folder of a history.
+fn failed(folder: &Path) -> impl Fn(io::Error) -> Failure {
+    let name = folder.display().to_string();
+    move |error| Failure::refused(format!("{name}: {error}"), "give the folder of a history, or a new one")
+}
+
+/// Opens a history and reads it. What can't be read is told.
+fn read(folder: &Path, years: usize) -> Result<(HistoryFolder, History), Failure> {
+    let dir = HistoryFolder::open(folder).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            let text = format!("there is no history in {}", folder.display());
+            Failure::wrong(text, format!("`wmlrun history add {} RESULT` makes one", folder.display()))
+        }
+        _ => failed(folder)(error),
+    })?;
+    let history = dir.read(years).map_err(failed(folder))?;
+    history.notes.iter().for_each(|note| notice(&format!("note: {note}")));
+    Ok((dir, history))
+}
+
+/// The test that a text names.
+fn find(history: &History, text: &str) -> Result<TestName, Failure> {
+    history.find(text).ok_or_else(|| {
+        let names: Vec<String> = history.names().into_iter().map(|(_, label)| format!("`{label}`")).collect();
+        Failure::wrong(format!("there is no test `{text}`"), format!("the tests are {}", import::shortened(&names)))
+    })
+}
+
+/// Judges a history by the metric that is asked for.
+fn report(history: &History, shown: &ShownHistory, nights: usize) -> Result<NightReport, Failure> {
+    let report = NightReport::of(history, &shown.metric, nights);
+    match report.tests.iter().any(|test| test.reference.is_some()) {
+        true => Ok(report),
+        false => Err(Failure::wrong(
+            format!("no run in {} has `{}`", shown.folder.display(), shown.metric),
+            format!("add the results again with `--metric {}` after `wmlrun history forget`", shown.metric),
+        )),
+    }
+}
+
+/// Prints the tests, or the nights of one. Returns the exit status.
+fn show(shown: &ShownHistory, test: Option<&str>) -> Result<u8, Failure> {
+    let years = if test.is_some() { usize::MAX } else { JUDGED_YEARS };
+    let (_, history) = read(&shown.folder, years)?;
+    let of = test.map(|test| find(&history, test)).transpose()?;
+    let mut report = report(&history, shown, if of.is_some() { usize::MAX } else { SHOWN_NIGHTS })?;
+    if let Some(of) = &of {
+        report.tests.retain(|test| of.is(&test.test, &test.place));
+    }
+    let sheet = || of.as_ref().and_then(|of| report.course_sheet(of)).unwrap_or_else(|| report.sheet());
+    print_lines(shown.format.write(|| report.json(), sheet).trim_end());
+    Ok(0)
+}
+
+/// Adds results. Returns the exit status.
+fn add(folder: &Path, results: &[PathBuf], wish: &AddWish) -> Result<u8, Failure> {
+    let named: Vec<&Path> = results.iter().map(PathBuf::as_path).collect();
+    let mut new = NewRuns::default();
+    let mut usable = 0;
+    for path in results {
+        let found =
+            import::history_results(path).map_err(|e| Failure::wrong(e.to_string(), import_help(&e, &named)))?;
+        found.notes.iter().for_each(|note| notice(&format!("note: {note}")));
+        for result in found.results {
+            usable += take(&mut new, &result, wish)?;
+        }
+    }
+    if usable == 0 {
+        return Err(Failure::new(Status::Failed, "no run was added", "only complete runs are added"));
+    }
+    let dir = HistoryFolder::create(folder).map_err(failed(folder))?;
+    let AddedRuns { added, known } = dir.add(new).map_err(failed(folder))?;
+    let known = if known > 0 { format!(", {known} known already") } else { String::new() };
+    print_lines(&format!("added: {}{known}", count(added, "run")));
+    Ok(0)
+}
+
+/// Takes the runs of a test. Returns their number.
+fn take(new: &mut NewRuns, result: &HistoryResult, wish: &AddWish) -> Result<u64, Failure> {
+    // The runs of one result are of one night, also after midnight.
+    let first = result.runs.iter().filter_map(|run| run.started).min().filter(|_| result.is_one);
+    let mut taken = 0;
+    for run in &result.runs {
+        let of_run = || first.or(run.started).and_then(local_day);
+        let night = wish.night.clone().or_else(of_run).ok_or_else(|| {
+            Failure::wrong(format!("the date of {} is unknown", run.source), "give it: `--night DATE`")
+        })?;
+        let place = wish.place.clone().unwrap_or_else(|| place(run));
+        let of = TestName { test: result.test.clone(), place };
+        taken += u64::from(new.push(run, &night, &of, &wish.metrics));
+    }
+    Ok(taken)
+}
+
+/// The directory of the files of a run. Of one that was made for the run it is the parent.
+fn place(run: &Observation) -> String {
+    let dir = run.conditions.get("$dir").cloned().unwrap_or_default();
+    let is_fresh =
+        |name: &str| name.strip_prefix("wmlrun-").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    match dir.rsplit_once('/') {
+        Some((parent, name)) if is_fresh(name) => parent.to_owned(),
+        _ => dir,
+    }
+}

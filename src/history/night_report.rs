@@ -1,0 +1,201 @@
+//! The verdict on a night, `wmlrun.history/1`: what each test says, since when, and what changed then.
+
+use super::tests_of_nights::{History, HistoryTest, TestNight};
+use crate::analysis::{Direction, Estimate, NightState, NightVerdict, judge_nights};
+use crate::comparison::{Difference, differences};
+use crate::import::{Metric, Observation};
+use crate::util::named;
+use serde::{Deserialize, Serialize};
+
+named! {
+    /// What is said of a test, from the best to the worst.
+    #[derive(PartialOrd, Ord)]
+    pub serde enum TestState {
+        Same = "same";
+        /// There are too few nights for a verdict.
+        Unknown = "unknown";
+        /// It has no result of the last night.
+        Missing = "missing";
+        /// The last night is worse, and no second one confirms it.
+        Suspect = "suspect";
+        /// It loses more with each night.
+        Drifting = "drifting";
+        Worse = "worse";
+    }
+}
+
+impl TestState {
+    /// Returns the exit status of a night with such a test.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Same => 0,
+            Self::Worse | Self::Drifting => 10,
+            Self::Unknown | Self::Missing | Self::Suspect => 11,
+        }
+    }
+}
+
+/// The name of what changes if other programs used the machine during some nights only.
+const DISTURBED: &str = "other programs";
+
+/// The verdict on the last night of a history.
+#[derive(Clone, Debug, Serialize)]
+pub struct NightReport {
+    /// `wmlrun.history/1`.
+    pub schema: String,
+    /// The last night; null without a result.
+    pub night: Option<String>,
+    pub metric: String,
+    pub higher_is_better: bool,
+    /// The worst of the tests.
+    pub state: TestState,
+    pub tests: Vec<NightTest>,
+}
+
+/// What the nights of a test say.
+#[derive(Clone, Debug, Serialize)]
+pub struct NightTest {
+    pub test: String,
+    pub place: String,
+    #[serde(skip)]
+    pub label: String,
+    pub state: TestState,
+    /// The first night that is worse, or the first of the drift; null in other states.
+    pub since: Option<String>,
+    /// The ratio of the figure since then to the reference: of its mean, or of the end of the drift.
+    pub change: Option<f64>,
+    /// What changed with that night, or with a suspect one.
+    pub changed: Vec<Difference>,
+    /// The figure that nights are compared with; null without a night.
+    pub reference: Option<f64>,
+    /// The ratio of the last night to it, with its 95 % interval.
+    pub ratio: Estimate,
+    /// The smallest loss that two nights show with a probability of 80 %; null if nothing can be said.
+    pub detectable: Option<f64>,
+    /// The number of nights that count.
+    pub nights: u64,
+    /// The first night that counts, and why, if the user has accepted a new level.
+    pub accepted: Option<AcceptedSince>,
+    /// Nights that stand alone: they count neither for the reference nor for the spread.
+    pub alone: Vec<String>,
+    /// The figures of the last nights.
+    pub course: Vec<CourseNight>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct AcceptedSince {
+    pub since: String,
+    pub why: String,
+}
+
+/// A night of a test.
+#[derive(Clone, Debug, Serialize)]
+pub struct CourseNight {
+    pub night: String,
+    /// The geometric mean of its runs.
+    pub value: f64,
+    pub runs: u64,
+    /// What changed since the night before.
+    pub changed: Vec<Difference>,
+}
+
+impl History {
+    /// What changed from one night of a test to another.
+    fn changed(&self, before: &TestNight<'_>, after: &TestNight<'_>) -> Vec<Difference> {
+        let observations = |night: &TestNight<'_>| -> Vec<Observation> {
+            let of_run = |digest: &String| self.conditions.get(digest).cloned().unwrap_or_default();
+            let mut digests: Vec<&String> = night.runs.iter().map(|run| &run.conditions).collect();
+            digests.sort_unstable();
+            digests.dedup();
+            digests.into_iter().map(|d| Observation { conditions: of_run(d), ..Observation::default() }).collect()
+        };
+        let is_disturbed = |night: &TestNight<'_>| night.runs.iter().any(|run| run.disturbed);
+        let is_equal = before.runs.iter().chain(&after.runs).all(|run| run.conditions == before.runs[0].conditions);
+        let mut found = if is_equal { Vec::new() } else { differences(&observations(before), &observations(after)) };
+        if is_disturbed(after) && !is_disturbed(before) {
+            let [what, a, b] = [DISTURBED, "idle", "busy"].map(str::to_owned);
+            found.push(Difference { what, a, b, kind: crate::comparison::DifferenceKind::Setting });
+        }
+        found
+    }
+}
+
+/// A goodness as the ratio of figures.
+fn of_figures(goodness: f64, direction: Direction) -> f64 {
+    if direction == Direction::HigherIsBetter { goodness } else { 1.0 / goodness }
+}
+
+fn report(
+    history: &History,
+    test: &HistoryTest<'_>,
+    found: &NightVerdict,
+    metric: &Metric,
+    course: usize,
+) -> NightTest {
+    let direction = metric.direction();
+    let nights = &test.nights[test.earlier..];
+    let is_tonight = nights.last().is_some_and(|last| Some(last.night) == history.last_night());
+    let state = match found.state {
+        NightState::Worse => TestState::Worse,
+        NightState::Drifting => TestState::Drifting,
+        _ if !is_tonight => TestState::Missing,
+        NightState::Suspect => TestState::Suspect,
+        NightState::Unknown => TestState::Unknown,
+        NightState::Same => TestState::Same,
+    };
+    let begin = found.since.or_else(|| nights.len().checked_sub(1).filter(|_| state == TestState::Suspect));
+    let changed = begin.and_then(|night| Some(history.changed(nights.get(night.checked_sub(1)?)?, &nights[night])));
+    let ends = [found.last.low, found.last.high].map(|end| of_figures(end, direction));
+    let shown = test.nights.len().saturating_sub(course);
+    let of_night = |n: usize| {
+        let night = &test.nights[n];
+        let before = n.checked_sub(1).map(|before| &test.nights[before]);
+        CourseNight {
+            night: night.night.to_owned(),
+            value: night.value,
+            runs: night.runs.len() as u64,
+            changed: before.map(|before| history.changed(before, night)).unwrap_or_default(),
+        }
+    };
+    NightTest {
+        test: test.name.test.clone(),
+        place: test.name.place.clone(),
+        label: test.label.clone(),
+        state,
+        since: found.since.map(|night| nights[night].night.to_owned()),
+        change: found.change.map(|change| of_figures(change, direction)),
+        changed: changed.unwrap_or_default(),
+        reference: Some(of_figures(found.reference.exp(), direction)).filter(|value| value.is_finite()),
+        ratio: Estimate {
+            value: of_figures(found.last.value, direction),
+            low: ends[0].min(ends[1]),
+            high: ends[0].max(ends[1]),
+        },
+        detectable: found.detectable,
+        nights: nights.len() as u64,
+        accepted: test.accepted.map(|level| AcceptedSince { since: level.since.clone(), why: level.why.clone() }),
+        // Whether the last one stands alone is not known yet.
+        alone: found.alone.iter().filter(|n| **n + 1 < nights.len()).map(|n| nights[*n].night.to_owned()).collect(),
+        course: (shown..test.nights.len()).map(of_night).collect(),
+    }
+}
+
+impl NightReport {
+    /// Judges the last night of a history by a metric. Each test has at most so many nights of its course.
+    pub fn of(history: &History, metric: &Metric, course: usize) -> Self {
+        let direction = metric.direction();
+        let tests = history.tests(metric);
+        let logarithms: Vec<Vec<f64>> = tests.iter().map(|test| test.logarithms(direction)).collect();
+        let found = judge_nights(&logarithms.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let tests: Vec<NightTest> =
+            tests.iter().zip(&found).map(|(test, found)| report(history, test, found, metric, course)).collect();
+        Self {
+            schema: "wmlrun.history/1".to_owned(),
+            night: history.last_night().map(str::to_owned),
+            metric: metric.to_string(),
+            higher_is_better: direction == Direction::HigherIsBetter,
+            state: tests.iter().map(|test| test.state).max().unwrap_or(TestState::Unknown),
+            tests,
+        }
+    }
+}

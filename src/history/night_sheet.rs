@@ -1,0 +1,205 @@
+//! What people see of a history: the table of tests with the verdict on the last night, and the nights of one test.
+
+use super::TestName;
+use super::night_report::{CourseNight, NightReport, NightTest, TestState};
+use crate::analysis::Estimate;
+use crate::comparison::{Difference, figure, percent, with_direction};
+use crate::import::shortened;
+use crate::sheet::{Answer, Media, Sheet, SheetBlock, SheetColumn, SheetTable, Tone};
+use crate::util::count::count;
+
+/// The heights of the nights of a course. A step is [`STEP`] of the reference, which has the height [`MIDDLE`].
+const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const STEP: f64 = 0.08;
+const MIDDLE: f64 = 4.0;
+
+/// The nights of a course in the table of tests.
+pub const SHOWN_NIGHTS: usize = 14;
+
+/// The longest value of a condition in a table, and the longest name of a test.
+const LONGEST: usize = 26;
+
+/// The last nights of a test as heights.
+fn heights(test: &NightTest) -> String {
+    let reference = test.reference.unwrap_or(f64::NAN);
+    let height = |night: &CourseNight| {
+        let steps = MIDDLE + ((night.value / reference - 1.0) / STEP).round();
+        HEIGHTS[steps.clamp(0.0, 7.0) as usize]
+    };
+    test.course[test.course.len().saturating_sub(SHOWN_NIGHTS)..].iter().map(height).collect()
+}
+
+/// A ratio as a change in per cent, with its interval.
+fn change(ratio: Estimate) -> String {
+    let decimals = usize::from(ratio.high - ratio.low < 0.04);
+    let of = |ratio: f64| format!("{:+.decimals$}", (ratio - 1.0) * 100.0);
+    match (ratio.value.is_finite(), ratio.ends()) {
+        (false, _) => "-".to_owned(),
+        (true, None) => format!("{} %", of(ratio.value)),
+        (true, Some((low, high))) => format!("{} % [{}, {}]", of(ratio.value), of(low), of(high)),
+    }
+}
+
+/// The verdict on a test.
+fn verdict(test: &NightTest) -> String {
+    match (&test.since, test.state) {
+        (Some(since), state) => format!("{} since {since}", state.name()),
+        (None, TestState::Unknown) => format!("unknown after {}", count(test.nights, "night")),
+        (None, state) => state.name().to_owned(),
+    }
+}
+
+/// The conditions that changed, as a list of their names.
+fn changed_names(changed: &[Difference]) -> String {
+    changed.iter().map(|difference| difference.what.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// The table of what changed with the first night of a change.
+fn changed_table(tests: &[NightTest]) -> SheetTable {
+    let [what, before, after] = ["changed", "before", "after"].map(SheetColumn::words);
+    let columns = [SheetColumn::words("test").at_most(LONGEST), SheetColumn::words("night"), what];
+    let columns = columns.into_iter().chain([before.at_most(LONGEST), after.at_most(LONGEST)]);
+    let mut table = SheetTable::of("What changed", columns);
+    for test in tests {
+        let night = test.since.as_ref().or_else(|| test.course.last().map(|last| &last.night));
+        for difference in &test.changed {
+            let [before, after] = difference.shown();
+            let first = [test.label.clone(), night.cloned().unwrap_or_default(), difference.what.clone()];
+            table.row(
+                first
+                    .into_iter()
+                    .chain([before, after].map(|value| if value.is_empty() { "-".to_owned() } else { value })),
+            );
+        }
+    }
+    table
+}
+
+impl NightReport {
+    /// Returns the names of the tests in a state, as people read them.
+    fn names(&self, state: TestState) -> Vec<String> {
+        let found = self.tests.iter().filter(|test| test.state == state);
+        found.map(|test| format!("`{}`", test.label)).collect()
+    }
+
+    /// The verdict on the night.
+    fn answer(&self) -> Answer {
+        let of = count(self.tests.len() as u64, "test");
+        let words = |state: TestState| match state {
+            TestState::Worse => "worse",
+            TestState::Drifting => "drifting",
+            TestState::Suspect => "suspect: a second night decides",
+            TestState::Missing => "without a result of the last night",
+            TestState::Unknown => "without a verdict: there are too few nights",
+            TestState::Same => "as before",
+        };
+        let states = TestState::ALL.into_iter().rev().filter(|state| *state != TestState::Same);
+        let found: Vec<String> = states
+            .filter_map(|state| {
+                let names = self.names(state);
+                let all = names.len() == self.tests.len() && names.len() > 1;
+                let are = if names.len() == 1 { "is" } else { "are" };
+                let named = if all { String::new() } else { format!(" ({})", shortened(&names)) };
+                (!names.is_empty()).then(|| format!("{} of {of} {are} {}{named}", names.len(), words(state)))
+            })
+            .collect();
+        let result = match found.is_empty() {
+            true => format!("{}: no test of {} is worse than before.", self.state.name(), self.tests.len()),
+            false => format!("{}: {}.", self.state.name(), found.join("; ")),
+        };
+        let losses = || self.tests.iter().filter_map(|test| test.detectable);
+        let detectable = losses().reduce(f64::max).map(|most| {
+            let least = losses().fold(most, f64::min);
+            let [least, most] = [least, most].map(percent);
+            let range = if least == most { most } else { format!("{least} to {most}, depending on the test,") };
+            format!("A loss of {range} shows within two nights with a probability of 80 %.")
+        });
+        let advice = match self.state {
+            TestState::Worse | TestState::Drifting => {
+                "If the new level is to stay, `wmlrun history accept` makes it the one to compare with."
+            }
+            TestState::Missing => "`wmlrun history forget` removes a test that is not run any more.",
+            _ => "",
+        };
+        Answer { details: detectable.into_iter().collect(), advice: advice.to_owned(), ..Answer::of_part(result) }
+    }
+
+    /// The title: the metric and the night.
+    fn title(&self) -> String {
+        let night = self.night.as_ref().map_or_else(String::new, |night| format!(", night of {night}"));
+        format!("{}{night}", with_direction(&self.metric))
+    }
+
+    /// The table of tests.
+    fn table(&self) -> SheetTable {
+        let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| figure(&self.metric, value));
+        let mut table = SheetTable::of(
+            "Tests",
+            [
+                SheetColumn::words("test").at_most(LONGEST),
+                SheetColumn::words("last nights"),
+                SheetColumn::numbers("reference").only(Media::RICH),
+                SheetColumn::numbers("last"),
+                SheetColumn::words("change"),
+                SheetColumn::words("verdict"),
+            ],
+        );
+        table.is_compact = true;
+        for test in &self.tests {
+            table.row([
+                test.label.clone(),
+                heights(test),
+                value(test.reference),
+                value(test.course.last().map(|last| last.value)),
+                change(test.ratio),
+                verdict(test),
+            ]);
+        }
+        table
+    }
+
+    /// The last night: the verdict on each test, and what changed.
+    pub fn sheet(&self) -> Sheet {
+        Sheet {
+            title: self.title(),
+            answer: self.answer(),
+            tone: match self.state.code() {
+                0 => Tone::Good,
+                10 => Tone::Bad,
+                _ => Tone::Neutral,
+            },
+            blocks: [self.table().block(), changed_table(&self.tests).block()].into_iter().flatten().collect(),
+        }
+    }
+
+    /// The nights of a test, the last one at the end; `None` if the report has no such test.
+    pub fn course_sheet(&self, of: &TestName) -> Option<Sheet> {
+        let test = self.tests.iter().find(|test| of.is(&test.test, &test.place))?;
+        let columns = [SheetColumn::words("night"), SheetColumn::numbers("figure"), SheetColumn::numbers("change")];
+        let columns = columns.into_iter().chain([SheetColumn::numbers("runs"), SheetColumn::words("what changed")]);
+        let mut table = SheetTable::of("Nights", columns);
+        let reference = test.reference.unwrap_or(f64::NAN);
+        for night in &test.course {
+            let ratio = Estimate { value: night.value / reference, low: f64::NAN, high: f64::NAN };
+            let alone = if test.alone.contains(&night.night) { "stands alone; " } else { "" };
+            let words = format!("{alone}{}", changed_names(&night.changed));
+            table.row([
+                night.night.clone(),
+                figure(&self.metric, night.value),
+                change(ratio),
+                night.runs.to_string(),
+                words.trim_end_matches("; ").to_owned(),
+            ]);
+        }
+        let accepted = test.accepted.as_ref().map(|level| SheetBlock::Text {
+            text: format!("The level since {} is accepted: {}", level.since, level.why),
+        });
+        let of_change = test.change.map_or_else(String::new, |change| format!(", {:+.1} %", (change - 1.0) * 100.0));
+        Some(Sheet {
+            title: format!("{}: {}", test.label, self.title()),
+            answer: Answer::of_part(format!("{}{of_change}.", verdict(test))),
+            blocks: table.block().into_iter().chain(accepted).collect(),
+            ..Sheet::default()
+        })
+    }
+}

@@ -1,0 +1,140 @@
+//! The runs of a history by tests and nights.
+
+use super::line::{AcceptedLevel, HistoryLine, HistoryRun};
+use crate::analysis::Direction;
+use crate::import::Metric;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// What tells a test from others: its name, and the directory of its files.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TestName {
+    pub test: String,
+    pub place: String,
+}
+
+impl TestName {
+    /// True if it is the test of this name at this place.
+    pub fn is(&self, test: &str, place: &str) -> bool {
+        self.test == test && self.place == place
+    }
+
+    /// The last name of the place.
+    fn short_place(&self) -> String {
+        let last = Path::new(&self.place).file_name();
+        last.map_or_else(|| self.place.clone(), |last| last.to_string_lossy().into_owned())
+    }
+}
+
+/// What the files of a history say.
+#[derive(Debug, Default)]
+pub struct History {
+    pub(super) runs: Vec<HistoryRun>,
+    /// The values of conditions, by their digests.
+    pub(super) conditions: BTreeMap<String, BTreeMap<String, String>>,
+    accepted: Vec<AcceptedLevel>,
+    /// What could not be read.
+    pub notes: Vec<String>,
+}
+
+/// A night of a test.
+#[derive(Clone, Debug)]
+pub(super) struct TestNight<'a> {
+    pub(super) night: &'a str,
+    /// The geometric mean of its runs.
+    pub(super) value: f64,
+    pub(super) runs: Vec<&'a HistoryRun>,
+}
+
+impl<'a> TestNight<'a> {
+    /// The runs of a night, which have the metric.
+    fn of(night: &'a str, runs: &[&'a HistoryRun], metric: &str) -> Self {
+        let logarithms = runs.iter().filter_map(|run| run.metrics.get(metric)).map(|value| value.ln());
+        let mean = logarithms.sum::<f64>() / runs.len() as f64;
+        Self { night, value: mean.exp(), runs: runs.to_vec() }
+    }
+}
+
+/// A test with its nights since its last accepted level.
+#[derive(Debug)]
+pub(super) struct HistoryTest<'a> {
+    pub(super) name: TestName,
+    /// The name for people: with the place if the test has several.
+    pub(super) label: String,
+    pub(super) accepted: Option<&'a AcceptedLevel>,
+    /// All nights that have the metric.
+    pub(super) nights: Vec<TestNight<'a>>,
+    /// The number of those before the accepted level.
+    pub(super) earlier: usize,
+}
+
+impl HistoryTest<'_> {
+    /// The nights that count, as logarithms of which more is better.
+    pub(super) fn logarithms(&self, direction: Direction) -> Vec<f64> {
+        let sign = if direction == Direction::HigherIsBetter { 1.0 } else { -1.0 };
+        self.nights[self.earlier..].iter().map(|night| sign * night.value.ln()).collect()
+    }
+}
+
+impl History {
+    pub(super) fn take(&mut self, line: HistoryLine) {
+        match line {
+            HistoryLine::Schema(_) => {}
+            HistoryLine::Conditions(found) => _ = self.conditions.insert(found.digest, found.values),
+            HistoryLine::Run(run) => self.runs.push(run),
+            HistoryLine::Accepted(level) => self.accepted.push(level),
+        }
+    }
+
+    /// The last night.
+    pub fn last_night(&self) -> Option<&str> {
+        self.runs.iter().map(|run| run.night.as_str()).max()
+    }
+
+    /// The names of the tests, each with that for people.
+    pub fn names(&self) -> Vec<(TestName, String)> {
+        let keys: BTreeSet<(&str, &str)> =
+            self.runs.iter().map(|run| (run.test.as_str(), run.place.as_str())).collect();
+        let names: Vec<TestName> =
+            keys.into_iter().map(|(test, place)| TestName { test: test.to_owned(), place: place.to_owned() }).collect();
+        let label = |name: &TestName| {
+            let others = || names.iter().filter(|other| other.test == name.test && *other != name);
+            let is_short = || others().all(|other| other.short_place() != name.short_place());
+            match (others().next().is_some(), is_short()) {
+                (false, _) => name.test.clone(),
+                (true, true) => format!("{}:{}", name.test, name.short_place()),
+                (true, false) => format!("{}:{}", name.test, name.place),
+            }
+        };
+        names.iter().map(|name| (name.clone(), label(name))).collect()
+    }
+
+    /// The test that a text names: its name for people, or name and place with a colon between them.
+    pub fn find(&self, text: &str) -> Option<TestName> {
+        let is_it =
+            |(name, label): &(TestName, String)| label == text || format!("{}:{}", name.test, name.place) == text;
+        self.names().into_iter().find(is_it).map(|(name, _)| name)
+    }
+
+    /// The tests with their nights.
+    pub(super) fn tests(&self, metric: &Metric) -> Vec<HistoryTest<'_>> {
+        let metric = metric.to_string();
+        let mut runs: BTreeMap<(&str, &str), BTreeMap<&str, Vec<&HistoryRun>>> = BTreeMap::new();
+        let is_usable =
+            |run: &&HistoryRun| run.metrics.get(&metric).is_some_and(|value| *value > 0.0 && value.is_finite());
+        for run in self.runs.iter().filter(is_usable) {
+            runs.entry((&run.test, &run.place)).or_default().entry(&run.night).or_default().push(run);
+        }
+        let test = |(name, label): (TestName, String)| {
+            let accepted = self.accepted.iter().rev().find(|level| name.is(&level.test, &level.place));
+            let nights: Vec<TestNight<'_>> = runs
+                .get(&(name.test.as_str(), name.place.as_str()))
+                .map(|nights| nights.iter().map(|(date, runs)| TestNight::of(date, runs, &metric)).collect())
+                .unwrap_or_default();
+            let earlier =
+                accepted.map_or(0, |level| nights.partition_point(|night| night.night < level.since.as_str()));
+            HistoryTest { name, label, accepted, nights, earlier }
+        };
+        self.names().into_iter().map(test).collect()
+    }
+}

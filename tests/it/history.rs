@@ -1,0 +1,135 @@
+//! Tests `wmlrun history`: results become nights, each once, and the last night gets a verdict with what changed.
+
+use crate::cmd::squeezed;
+use crate::experiments::{Lab, SHORT, valid};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+/// A run of a history, in the form of its files.
+fn run(night: &str, test: &str, kernel: &str, ops: f64) -> String {
+    let conditions = json!({"conditions": {"digest": kernel, "values": {"kernel": kernel, "tool": "1"}}});
+    let id = format!("{night} {test}");
+    let metrics = json!({"ops": ops, "latency.p99": 1e9 / ops});
+    let run =
+        json!({"id": id, "night": night, "test": test, "place": "/mnt/vol1", "conditions": kernel, "metrics": metrics});
+    format!("{conditions}\n{}\n", json!({"run": run}))
+}
+
+/// Writes a history of two tests, of which `mail` does this share of its operations in the last nights.
+fn write_history(dir: &Path, nights: usize, last: usize, share: f64) {
+    let mut text = format!("{}\n", json!({"schema": "wmlrun.history-lines/1"}));
+    for n in 0..nights {
+        let noise = 1.0 + 0.02 * (n as f64 * 2.4).sin();
+        let (factor, kernel) = if n + last >= nights { (share, "6.12") } else { (1.0, "6.11") };
+        let night = format!("2026-{:02}-{:02}", 1 + n / 28, 1 + n % 28);
+        text += &run(&night, "mail", kernel, 9000.0 * noise * factor);
+        text += &run(&night, "web", kernel, 50_000.0 * (2.0 - noise));
+    }
+    fs::create_dir_all(dir).unwrap();
+    fs::write(dir.join("2026.jsonl"), text).unwrap();
+}
+
+#[test]
+fn a_loss_is_suspect_and_then_worse_until_it_is_accepted() {
+    let lab = Lab::new();
+    let h = lab.path("h");
+    write_history(&h, 30, 0, 1.0);
+    let text = squeezed(&lab.run("history check h", 0));
+    assert!(text.contains("same: no test of 2 is worse than before."), "{text}");
+    write_history(&h, 31, 1, 0.7);
+    let text = squeezed(&lab.run("history check h", 11));
+    assert!(text.contains("suspect: 1 of 2 tests is suspect: a second night decides (`mail`)."), "{text}");
+    write_history(&h, 33, 3, 0.7);
+    let text = squeezed(&lab.run("history check h", 10));
+    assert!(text.contains("worse since 2026-02-03"), "{text}");
+    assert!(text.contains("mail 2026-02-03 kernel 6.11 6.12"), "{text}");
+    let found: Value = serde_json::from_str(&lab.run("history check h --format json", 10)).unwrap();
+    valid(&found);
+    let mail = &found["tests"][0];
+    assert_eq!((&mail["since"], &mail["changed"][0]["what"]), (&"2026-02-03".into(), &"kernel".into()));
+    assert!((mail["change"].as_f64().unwrap() - 0.7).abs() < 0.02, "{mail:#}");
+    // Less is better of a latency.
+    let found: Value =
+        serde_json::from_str(&lab.run("history check h --metric latency.p99 --format json", 10)).unwrap();
+    assert!((found["tests"][0]["change"].as_f64().unwrap() - 1.0 / 0.7).abs() < 0.05, "{found:#}");
+    let text = lab.run("history check h --format markdown", 10);
+    assert!(text.starts_with("**ops, night of 2026-02-05** worse: "), "{text}");
+    let text = squeezed(&lab.run("history show h mail", 0));
+    assert!(
+        text.contains("2026-02-03") && text.contains("kernel") && text.contains("worse since 2026-02-03, -"),
+        "{text}"
+    );
+    lab.run("history accept h mail --since 2026-02-03 --why fsync-is-real", 0);
+    lab.run("history check h", 0);
+    assert!(lab.run("history show h mail", 0).contains("fsync-is-real"));
+    lab.run("history forget h mail", 0);
+    assert!(!lab.run("history show h", 0).contains("mail"));
+    assert!(squeezed(&lab.run("history show h mail", 2)).contains("there is no test `mail`"));
+}
+
+#[test]
+fn results_of_all_kinds_are_added_once() {
+    let lab = Lab::new();
+    lab.run(&format!("{SHORT} --json=r.json --append=t.csv --quiet"), 0);
+    lab.run(&format!("repeat {SHORT} --runs=2 --results=r --quiet"), 0);
+    assert_eq!(lab.run("history add h r.json r --night 2026-11-20 --place vol1", 0), "added: 3 runs\n");
+    // The row of a run is that run.
+    assert_eq!(
+        lab.run("history add h r.json t.csv --night 2026-11-20 --place vol1", 0),
+        "added: 0 runs, 2 known already\n"
+    );
+    lab.run("history add h r --night 2026-11-21 --place vol1", 0);
+    let found: Value = serde_json::from_str(&lab.run("history show h --format json", 0)).unwrap();
+    valid(&found);
+    let tests = found["tests"].as_array().unwrap();
+    assert_eq!(tests.len(), 1, "{found:#}");
+    assert_eq!((&tests[0]["test"], &tests[0]["place"]), (&"x".into(), &"vol1".into()));
+    assert_eq!(tests[0]["course"][0]["runs"], 3);
+    lab.run("history forget h --night 2026-11-20", 0);
+    let text = fs::read_to_string(lab.path("h/2026.jsonl")).unwrap();
+    assert!(!text.contains("2026-11-20") && text.lines().all(|line| line.len() <= 2048), "{text}");
+    lab.run("history add h r.json --night 20.11.2026", 2);
+    lab.run("history check nowhere", 2);
+    // A folder with other files is no history.
+    assert!(squeezed(&lab.run("history add r r.json", 3)).contains("it has files, and no history"));
+}
+
+/// A day begins at midnight where the program runs.
+#[test]
+fn a_night_has_the_local_date_of_its_begin() {
+    let lab = Lab::new();
+    let header = "started_at,label,note,script,script_sha256,run,state,ops,ops_per_s\r\n";
+    let row = |time: &str| format!("{time},,,mail.wml,ab,1,complete,9,9.5\r\n");
+    fs::write(lab.path("t.csv"), format!("{header}{}{}", row("2026-11-20T22:30:00Z"), row("2026-11-20T23:30:00Z")))
+        .unwrap();
+    for (zone, nights) in [("UTC", vec!["2026-11-20"]), ("UTC-1", vec!["2026-11-20", "2026-11-21"])] {
+        let output = lab.command(&format!("history add {zone} t.csv")).env("TZ", zone).output().unwrap();
+        assert!(output.status.success());
+        let found: Value = serde_json::from_str(&lab.run(&format!("history show {zone} --format json"), 0)).unwrap();
+        let course = found["tests"][0]["course"].as_array().unwrap();
+        assert_eq!(course.iter().map(|night| night["night"].as_str().unwrap()).collect::<Vec<_>>(), nights);
+    }
+}
+
+#[test]
+fn several_writers_lose_no_run() {
+    let lab = Lab::new();
+    let header = "started_at,label,note,script,script_sha256,run,state,ops,ops_per_s\r\n";
+    for file in 0..4 {
+        let rows: String = (0..50)
+            .map(|n| format!("2026-11-{:02}T01:00:{n:02}Z,,,mail{file}.wml,ab,1,complete,9,{n}.5\r\n", 1 + n % 28))
+            .collect();
+        fs::write(lab.path(&format!("{file}.csv")), format!("{header}{rows}")).unwrap();
+    }
+    // Each of two adds each file.
+    let add = |n: usize| lab.command(&format!("history add h {}.csv", n % 4)).spawn().unwrap();
+    let writers: Vec<_> = (0..8).map(add).collect();
+    assert!(writers.into_iter().all(|mut writer| writer.wait().unwrap().success()));
+    let text = fs::read_to_string(lab.path("h/2026.jsonl")).unwrap();
+    assert_eq!(text.matches("{\"run\":").count(), 200);
+    assert_eq!(text.matches("{\"schema\":").count(), 1);
+    for line in text.lines() {
+        serde_json::from_str::<Value>(line).unwrap();
+    }
+}
