@@ -226,6 +226,9 @@ pub(super) enum CliCommand {
         /// Name of the personality or experiment
         #[arg(add = completion::shipped())]
         name: String,
+        /// Print only how far the personality is from the program that it was learned from
+        #[arg(long)]
+        fidelity: bool,
     },
     /// Repeat a workload until its mean is known with the requested precision
     #[command(override_usage = "wmlrun repeat [OPTIONS] <SCRIPT>\n       wmlrun repeat [OPTIONS] --resume <DIR>")]

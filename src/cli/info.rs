@@ -9,6 +9,7 @@ use super::stdout::Stdout;
 use crate::diag::{self, Failure};
 use crate::disk::{self, prepare};
 use crate::experiment::{SUITES, suite};
+use crate::learn::fidelity_in;
 use crate::measure::is_mounted_at;
 use crate::os::held_dir::HeldDir;
 use crate::os::reading;
@@ -20,9 +21,14 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// Prints the script of a shipped personality, or a shipped experiment file.
-pub(super) fn show(name: &str) -> Result<u8, Failure> {
+pub(super) fn show(name: &str, only_fidelity: bool) -> Result<u8, Failure> {
     if let Some((_, text)) = library::personality(name).or_else(|| suite(name)) {
-        print_lines(text.trim_end());
+        let compared = if only_fidelity { fidelity_in(text) } else { Some(text.to_owned()) };
+        let compared = compared.ok_or_else(|| {
+            let help = "`wmlrun list programs` lists those that were";
+            Failure::wrong(format!("`{name}` was not compared with a program"), help)
+        })?;
+        print_lines(compared.trim_end());
         return Ok(0);
     }
     let near = diag::nearest(name, library::PERSONALITIES.iter().chain(SUITES).map(|(n, _)| *n));

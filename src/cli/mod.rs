@@ -188,7 +188,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::Replay(args) => replay(&args),
             CliCommand::Age(args) => age::age(&args),
             CliCommand::List { what } => lists::list(what.as_deref()),
-            CliCommand::Show { name } => info::show(&name),
+            CliCommand::Show { name, fidelity } => info::show(&name, fidelity),
             CliCommand::Doctor { dir, hosts } => doctor::doctor(dir.as_deref(), hosts.as_ref()),
             CliCommand::Explain { words } => explain::explain(&words.join(" ")),
             CliCommand::Clean { dirs, logs } => {

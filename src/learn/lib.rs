@@ -33,6 +33,7 @@ mod waits;
 
 pub use fidelity::{
     Fidelity, FidelityDocument, FidelityRow, FidelityVerdict, RecordingsCompared, TracedRun, TracedSide, TransactionEnd,
+    fidelity_in,
 };
 
 use header::{ScriptHeader, TraceFacts};

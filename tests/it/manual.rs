@@ -9,7 +9,7 @@ use wml::experiment::{EXPERIMENT_KEYS, FACTOR_KEYS, HOOK_KEYS, LEVEL_KEYS, SUITE
 use wml::flowop;
 use wml::model::commands;
 use wml::random::{DISTRIBUTIONS, UsableIn};
-use wml::session::library::about;
+use wml::session::library::{self, about};
 
 use wml::spec::predefined::PREDEFINED;
 use wml::spec::{Attr, Kind, Origin, attrs};
@@ -181,6 +181,31 @@ pub(crate) fn agrees(page: &str, count: usize, generated: impl Fn(&str) -> Strin
 #[test]
 fn the_tables_of_the_manual_agree_with_the_program() {
     agrees("docs/language.md", 12, generated);
+}
+
+/// How near each personality is to its program, from its header.
+fn nearness(part: &str) -> String {
+    assert_eq!(part, "nearness");
+    let mut compared: Vec<Vec<String>> = library::PERSONALITIES
+        .iter()
+        .filter_map(|(name, text)| {
+            let text = wml::learn::fidelity_in(text)?;
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let at = words.windows(2).position(|two| two[0] == "rows" && two[1].starts_with("inside"))?;
+            let inside = words[at - 3..at].join(" ");
+            let rows = text.lines().filter_map(|line| line.trim_end().strip_suffix("outside"));
+            let outside: Vec<&str> = rows.filter_map(|row| row.split("  ").next()).collect();
+            let outside = if outside.is_empty() { "none".to_owned() } else { outside.join(", ") };
+            Some(vec![code(name), inside, outside])
+        })
+        .collect();
+    compared.sort();
+    table(&["Script", "Figures within their limits", "Outside"], compared)
+}
+
+#[test]
+fn the_table_of_programs_agrees_with_the_headers() {
+    agrees("docs/programs.md", 1, nearness);
 }
 
 /// The tables of words in the page on results.

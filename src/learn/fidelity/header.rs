@@ -27,11 +27,24 @@ fn values(script: &str, sets: &[String]) -> String {
     }
 }
 
+/// Whether a line belongs to the comparison in a header, whose lines before it say whether it is `inside`.
+fn is_part(line: &str, inside: bool) -> bool {
+    line.starts_with(BEGINS) || inside && line.starts_with(GOES_ON)
+}
+
+/// The comparison in the header of a script, as text; `None` if there is none.
+pub fn fidelity_in(script: &str) -> Option<String> {
+    let begun = script.lines().skip_while(|line| !line.starts_with(BEGINS) || *line == NOT_COMPARED);
+    let lines = begun.enumerate().take_while(|(n, line)| is_part(line, *n > 0));
+    let text = |line: &str| line.strip_prefix(BEGINS).or(line.strip_prefix(GOES_ON)).map(str::to_owned);
+    let lines: Vec<String> = lines.filter_map(|(_, line)| text(line)).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
 impl Fidelity {
     /// The script with this comparison in its header, in the place of an earlier one. `of` says where and when it was made; `sets` are
     /// the variables that it was given.
     pub fn in_header(&self, script: &str, of: &str, sets: &[String]) -> String {
-        let is_part = |line: &str, inside: bool| line.starts_with(BEGINS) || inside && line.starts_with(GOES_ON);
         let (mut before, mut after, mut inside, mut found) = (Vec::new(), Vec::new(), false, false);
         for line in script.lines() {
             inside = is_part(line, inside);

@@ -18,6 +18,7 @@ mod tests;
 mod transaction;
 
 pub(crate) use header::NOT_COMPARED;
+pub use header::fidelity_in;
 
 pub use figures::{TracedRun, TracedSide};
 pub use recordings::RecordingsCompared;

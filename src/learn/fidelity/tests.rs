@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{Fidelity, FidelityVerdict, RecordingsCompared, TracedRun, TracedSide, TransactionEnd};
+use super::{Fidelity, FidelityVerdict, RecordingsCompared, TracedRun, TracedSide, TransactionEnd, fidelity_in};
 use crate::tests::{CREATE, MadeTrace};
 use std::io::Cursor;
 
@@ -236,6 +236,9 @@ fn the_header_has_the_last_comparison() {
     let once = fidelity.in_header(script, "Once.", &[]);
     assert!(once.contains("# Fidelity: The script differs in ") && once.ends_with("\n\nrun 60\n"), "{once}");
     assert!(once.contains("\n#   syncs a transaction ") && !once.contains("none yet"), "{once}");
+    let shown = fidelity_in(&once).unwrap();
+    assert!(shown.contains("Once.") && shown.contains("\nrow ") && !shown.contains('#'), "{shown}");
+    assert_eq!(fidelity_in(script), None);
     let twice = fidelity.in_header(&once, "Twice.", &[]);
     assert_eq!(twice, once.replace("Once.", "Twice."));
     // The values that a person may change are those of the comparison.
