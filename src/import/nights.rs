@@ -4,6 +4,7 @@ use super::{
     ImportError, Observation, folder, form, input, mixed_conditions, number_in_file, observations, run_table,
     test_samples,
 };
+use crate::source::SHIPPED;
 use indexmap::IndexMap;
 use std::path::Path;
 
@@ -43,10 +44,15 @@ pub(crate) fn history_results(path: &Path) -> Result<HistoryResults, ImportError
     let has_names = found.tests.len() > 1 || !is_one;
     let results = found.tests.into_iter().map(|test| {
         let runs: Vec<Observation> = test.runs.into_iter().flatten().collect();
-        let script = runs.first().map(|run| run.workload.clone()).filter(|name| !has_names && !name.is_empty());
+        let script = runs.first().map(script).filter(|name| !has_names && !name.is_empty());
         HistoryResult { test: script.unwrap_or_else(|| levels(&test.name)), runs, is_one }
     });
     Ok(HistoryResults { results: results.filter(|result| !result.runs.is_empty()).collect(), notes: found.notes })
+}
+
+/// The name of the script; whether it is a shipped one does not matter.
+fn script(run: &Observation) -> String {
+    run.workload.strip_suffix(SHIPPED).unwrap_or(&run.workload).to_owned()
 }
 
 /// The name of an arm without the names of its factors.
@@ -63,7 +69,7 @@ fn of_file(stem: &str, runs: Vec<Observation>) -> HistoryResults {
     let notes = failed.iter().filter_map(note).collect();
     let mut tests: IndexMap<String, Vec<Observation>> = IndexMap::new();
     for run in complete {
-        let name = if run.arm.is_empty() { run.workload.clone() } else { levels(&run.arm) };
+        let name = if run.arm.is_empty() { script(&run) } else { levels(&run.arm) };
         tests.entry(if name.is_empty() { stem.to_owned() } else { name }).or_default().push(run);
     }
     let of_test = |(test, runs): (String, Vec<Observation>)| -> Vec<HistoryResult> {

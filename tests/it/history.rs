@@ -89,6 +89,9 @@ fn results_of_all_kinds_are_added_once() {
     lab.run("history forget h --night 2026-11-20", 0);
     let text = fs::read_to_string(lab.path("h/2026.jsonl")).unwrap();
     assert!(!text.contains("2026-11-20") && text.lines().all(|line| line.len() <= 2048), "{text}");
+    lab.run("varmail --set nfiles=50 --engine null --no-quiesce --runtime 0.1 --quiet --json=v.json", 0);
+    lab.run("history add v v.json", 0);
+    assert!(lab.run("history show v", 0).contains("\nvarmail  "));
     lab.run("history add h r.json --night 20.11.2026", 2);
     lab.run("history check nowhere", 2);
     // A folder with other files is no history.
