@@ -32,8 +32,8 @@ mod values;
 mod waits;
 
 pub use fidelity::{
-    Fidelity, FidelityDocument, FidelityRow, FidelityVerdict, RecordingsCompared, TracedRun, TracedSide, TransactionEnd,
-    fidelity_in,
+    Fidelity, FidelityDocument, FidelityRow, FidelityVerdict, RecordingsCompared, TracedRun, TracedSide,
+    TransactionEnd, compared_values, fidelity_in,
 };
 
 use header::{ScriptHeader, TraceFacts};

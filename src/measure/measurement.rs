@@ -44,6 +44,8 @@ pub struct Description {
     pub secrets: Vec<String>,
     /// Notes of the script for the readers of the figures.
     pub notes: Vec<String>,
+    /// Variables with the values with which the script was compared with its program.
+    pub compared: Vec<(String, String)>,
     /// Whether latency histograms are included.
     pub lathist: bool,
 }

@@ -40,6 +40,7 @@ mod warmup;
 mod watch;
 
 pub use crate::diag::Status;
+pub(crate) use crate::learn::compared_values;
 pub use crate::os::reading::read as read_regular;
 pub(crate) use crate::util::hash::sha256;
 pub(crate) use doctor::{Fitness, examine};

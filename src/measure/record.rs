@@ -20,7 +20,7 @@ use crate::result::{
 use crate::runtime::{ArrivalProgress, Ended, Fault, FaultKind, PacedThread, PhaseTicks, Running, Sample, Waited};
 use crate::spec::IoDirection;
 use crate::util::count::count;
-use crate::util::duration;
+use crate::util::{duration, size};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -89,7 +89,7 @@ pub(crate) fn entry(
             .enumerate()
             .map(|(id, (set, prepared))| fileset(set, prepared.as_ref(), ready.location.roots.get(id)))
             .collect(),
-        warnings: about.notes.iter().map(|text| NoteCode::ScriptNote.note(text)).collect(),
+        warnings: script_notes(about),
         ..Run::default()
     };
     ready.cache.describe(&mut run);
@@ -436,6 +436,25 @@ fn fileset(
         sync_seconds: prepared.filter(|p| !p.unchanged || p.quiesced.is_some()).map(|p| p.sync_seconds),
         ..FilesetResult::default()
     }
+}
+
+/// Returns the notes of a script, and those on variables with other values than when it was compared with its program.
+fn script_notes(about: &Description) -> Vec<Note> {
+    let own = about.notes.iter().map(|text| NoteCode::ScriptNote.note(text));
+    let compared = about.compared.iter();
+    let other = compared.filter_map(|(name, then)| not_compared(name, about.variables.get(name)?, then));
+    own.chain(other).collect()
+}
+
+/// Returns the note that a variable has another value than when the script was compared. `None` too if one of both is no
+/// number.
+fn not_compared(name: &str, value: &serde_json::Value, then: &str) -> Option<Note> {
+    let now = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let number = |text: &str| text.parse().ok().or_else(|| size::parse(text).ok().map(|bytes| bytes as f64));
+    let numbers: [Option<f64>; 2] = [&now, then].map(number);
+    let is_other = matches!(numbers, [Some(now), Some(was)] if (now - was).abs() > f64::EPSILON * now.abs());
+    let message = format!("${name} is {now}; the script was compared with its program at {then}");
+    is_other.then(|| NoteCode::NotCompared.note(message))
 }
 
 /// Returns notes on threads that waited for other threads all the time, and on threads that found no usable file.

@@ -8,6 +8,8 @@ wml_text::named! {
     /// stop.
     pub enum NoteCode {
         ScriptNote = "script_note", "a line `# note:` of the script";
+        NotCompared = "not_compared",
+            "a variable has another value than when the script was compared with its program (`wmlrun fidelity`)";
         Exhausted = "exhausted",
             "threads ended early, because a flowop found no usable file, and is not declared to (`maystarve`) or has a rate";
         WaitedToTheEnd = "waited_to_the_end", "threads waited in a flowop to the end of the run and never passed it";

@@ -27,7 +27,7 @@ const ORDER: [(WarningKind, &[&str]); 4] = [
         "wakeup_latency", "unsteady", "not_steady"]),
     (WarningKind::Cache, &["memory_file_system", "fits_in_memory", "cache_unknown", "warmed_up", "not_looked_at"]),
     (WarningKind::Advice, &["short_run", "warmup_not_steady", "few_operations", "few_for_percentiles", "tool_bound",
-        "shared_descriptors", "script_note"]),
+        "shared_descriptors", "not_compared", "script_note"]),
 ];
 
 /// A warning as a report lists it.

@@ -10,7 +10,7 @@ use crate::source::{FileId, Spanned};
 use crate::spec::Dialect;
 use crate::util::count::count;
 use indexmap::{IndexMap, IndexSet};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 /// Most texts that load one another at once. A text that loads itself exceeds any limit.
@@ -45,6 +45,8 @@ pub(crate) struct Loaded {
     pub(crate) usage: Vec<Spanned<Expr>>,
     /// Notes of their leading comments that results repeat.
     pub(crate) notes: IndexSet<String>,
+    /// Variables with the values with which they were compared with their programs.
+    pub(crate) compared: BTreeMap<String, String>,
     /// Variables that texts set which were checked so far: those that they load may read them before they are set.
     pub(super) promised: HashSet<String>,
     /// Variables that they set, in order, which `vars` of 1.4 prints.
@@ -219,6 +221,7 @@ impl Session {
         }
         if self.loaded.depth == 0 && !self.loaded.whole {
             self.loaded.notes.clear();
+            self.loaded.compared.clear();
         }
         self.note_dialect(&model, front);
         self.loaded.usage.clear();

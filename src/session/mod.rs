@@ -26,7 +26,7 @@ pub(crate) use typed::{TypedValue, typed_value};
 
 use crate::diag::{Code, Diagnostic, Failure, Severity, has_errors};
 use crate::flowop;
-use crate::measure::{FIGURES, LiveProcesses, Runner, ScriptOrigin, Watch};
+use crate::measure::{FIGURES, LiveProcesses, Runner, ScriptOrigin, Watch, compared_values};
 use crate::model::{self, Command, CommandKind, Expr, Known, Object, Scope, SetBy, TextPart};
 use crate::plan::{self, Definitions, FRESH, Plan};
 use crate::source::{FileId, SHIPPED, SourceMap, Span, Spanned};
@@ -269,6 +269,7 @@ impl Session {
         let source = self.map.file(file);
         self.loaded.dialect = model.dialect;
         self.loaded.notes.extend(library::notes(&source.text).map(str::to_owned));
+        self.loaded.compared.extend(compared_values(&source.text));
         // A result names the scripts that the user has loaded, not those that they load.
         if !self.loaded.whole && self.loaded.texts.last().is_none_or(|text| !text.nested) {
             let origin = |name: &str, text: &str| match library::shipped_as(name, text) {

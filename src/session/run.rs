@@ -164,8 +164,10 @@ impl Session {
             variables.entry(name).and_modify(|value| *value = ENVIRONMENT.into());
         }
         let notes = self.loaded.notes.iter().cloned().collect();
+        let compared = self.loaded.compared.clone().into_iter().collect();
         let loaded_scripts = self.loaded.digests();
-        Description { variables, loaded_scripts, secrets: self.secrets(), notes, lathist: self.options.lathist }
+        let (secrets, lathist) = (self.secrets(), self.options.lathist);
+        Description { variables, loaded_scripts, secrets, notes, compared, lathist }
     }
 
     /// Values of the environment that the script has read and that results must mask.

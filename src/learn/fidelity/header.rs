@@ -13,6 +13,18 @@ const GOES_ON: &str = "#   ";
 /// What a script that was only learned says instead.
 pub(crate) const NOT_COMPARED: &str = "# Fidelity: not compared with the program yet, by `wmlrun fidelity`.";
 
+/// What follows the values of the variables with which it was compared.
+const OTHERS: &str = "; other values were not compared.";
+
+/// The variables of a script that its comparison names, with the values that they had.
+pub fn compared_values(script: &str) -> Vec<(String, String)> {
+    let text = fidelity_in(script).unwrap_or_default().replace('\n', " ");
+    let values = text.split_once(OTHERS).and_then(|(before, _)| before.rsplit_once(" With "));
+    let all = values.into_iter().flat_map(|(_, values)| values.split(", "));
+    let all = all.filter_map(|value| value.strip_prefix('$')?.split_once('='));
+    all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
 /// What a learned script lets a person change, and what else was set, as it was compared.
 fn values(script: &str, sets: &[String]) -> String {
     let given = |name: &str| sets.iter().rev().find_map(|set| set.strip_prefix(name)?.strip_prefix('='));
@@ -23,7 +35,7 @@ fn values(script: &str, sets: &[String]) -> String {
     let others = sets.iter().filter(is_other).map(|set| format!("${set}"));
     match known.chain(others).collect::<Vec<_>>().join(", ") {
         known if known.is_empty() => String::new(),
-        known => format!(" With {known}; other values were not compared."),
+        known => format!(" With {known}{OTHERS}"),
     }
 }
 

@@ -21,6 +21,7 @@ pub(crate) use header::NOT_COMPARED;
 pub use header::fidelity_in;
 
 pub use figures::{TracedRun, TracedSide};
+pub use header::compared_values;
 pub use recordings::RecordingsCompared;
 pub use rows::{Fidelity, FidelityRow, FidelityVerdict};
 pub use sheet::FidelityDocument;

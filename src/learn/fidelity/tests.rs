@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{Fidelity, FidelityVerdict, RecordingsCompared, TracedRun, TracedSide, TransactionEnd, fidelity_in};
+use super::{
+    Fidelity, FidelityVerdict, RecordingsCompared, TracedRun, TracedSide, TransactionEnd, compared_values, fidelity_in,
+};
 use crate::tests::{CREATE, MadeTrace};
 use std::io::Cursor;
 
@@ -246,6 +248,9 @@ fn the_header_has_the_last_comparison() {
     let scaled = fidelity.in_header(&scaled, "Once.", &["files=2".to_owned(), "sync=0".to_owned()]);
     let header: Vec<&str> = scaled.lines().map(|line| line.trim_start_matches(['#', ' '])).collect();
     assert!(header.join(" ").contains("Once. With $clients=4, $files=2, $sync=0; other values"), "{scaled}");
+    let values = [("clients", "4"), ("files", "2"), ("sync", "0")];
+    assert_eq!(compared_values(&scaled), values.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    assert_eq!(compared_values(&once), []);
     // Of a script without one.
     let bare = fidelity.in_header("set $x=1\nrun 60\n", "Once.", &[]);
     assert!(bare.starts_with("# Fidelity: ") && bare.ends_with("set $x=1\nrun 60\n"), "{bare}");
