@@ -71,6 +71,8 @@ actions! {
     Session "" "" Set No;
     // A wait for another loop: no call either.
     Await "semblock" "" Set No;
+    // A part of a loop that threads share: no call, but those of one of them.
+    Commit "" "" Set No;
     OpenFile "openfile" "" Opens No;
     OpenMissing "openfile" "missing" Opens No;
     OpenNoDirectory "openfile" "expect=ENOTDIR" Opens No;
@@ -145,6 +147,11 @@ impl CallAction {
             self,
             StatOpen | StatPath | SeekSet | SeekCurrent | SeekEnd | Advise | Lock | GetLock | GetXattr | ListXattr
         )
+    }
+
+    /// True if it is no call but a place in a loop at which threads wait.
+    pub(crate) fn is_halt(self) -> bool {
+        matches!(self, Self::Await | Self::Commit)
     }
 
     /// True if a file or directory is open behind it.

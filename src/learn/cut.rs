@@ -23,6 +23,8 @@ const LOST_BITS: f64 = 4.0;
 const READ_BITS: f64 = 0.0007;
 /// Bits a call that are lost where shapes are not known.
 const UNKNOWN_BITS: f64 = 0.5;
+/// Bits a call that have to be gained by an iteration that ends with no call.
+const HALT_BITS: f64 = 0.1;
 /// The pieces are dealt to so many parts in time; the odd ones are held out.
 const PARTS: usize = 20;
 
@@ -412,7 +414,8 @@ pub(crate) fn choose(steps: Vec<Vec<CallStep>>, symbols: &mut Symbols) -> (Cut, 
     let mut best: Option<(Score, AnchorCall)> = None;
     for anchor in each.chain(chosen.iter().filter_map(as_runs)) {
         let pieces = by_anchor(&sample, anchor, symbols);
-        let Some(score) = score(&sample, &pieces, symbols) else { continue };
+        let Some(mut score) = score(&sample, &pieces, symbols) else { continue };
+        score.total += if anchor.symbol.action.is_halt() { HALT_BITS } else { 0.0 };
         if best.is_none_or(|(found, _)| score.total < found.total) {
             best = Some((score, anchor));
         }

@@ -3,7 +3,7 @@
 use crate::action::CallAction;
 use crate::cut::{AnchorCall, CutBy};
 use crate::fidelity::{NOT_COMPARED, TransactionEnd};
-use crate::model::{LearnedModel, Loop};
+use crate::model::{LearnedModel, Loop, LoopCommit};
 use crate::pools::ThreadPools;
 use crate::sets::{LearnedSets, word};
 use crate::streams::{CallStream, CallStreams};
@@ -115,7 +115,7 @@ impl ScriptHeader<'_> {
         let n = self.model.costliest()?;
         match self.model.phases.iter().flatten().nth(n)?.by {
             // A halt is no call.
-            CutBy::Anchor(anchor) if anchor.symbol.action != CallAction::Await => {
+            CutBy::Anchor(anchor) if !anchor.symbol.action.is_halt() => {
                 let set = &self.sets.sets[usize::from(anchor.symbol.set)].name;
                 Some((format!("loop{}", n + 1), TransactionEnd::new(anchor, set)))
             }
@@ -129,6 +129,8 @@ impl ScriptHeader<'_> {
         let loops = self.model.phases.iter().flatten().enumerate();
         let mut notes = vec![self.facts.source(self.trace, self.span)];
         notes.extend(loops.map(|(n, one)| about(one, &format!("loop{}", n + 1), self.sets)));
+        let loops = self.model.phases.iter().flatten().enumerate();
+        notes.extend(loops.filter_map(|(n, one)| Some(about_commit(one.commit.as_ref()?, n + 1, self.sets))));
         notes.extend(self.waits.iter().cloned());
         if let (left @ 1.., of) = self.model.left_out {
             notes.push(format!("Left out: {} of {}.", count(left as u64, "call"), count(of as u64, "thread")));
@@ -160,6 +162,9 @@ fn about(one: &Loop, name: &str, sets: &LearnedSets) -> String {
         CutBy::Anchor(AnchorCall { symbol, .. }) if symbol.action == CallAction::Await => {
             "repeats after it waited".to_owned()
         }
+        CutBy::Anchor(AnchorCall { symbol, .. }) if symbol.action == CallAction::Commit => {
+            "repeats after each commit".to_owned()
+        }
         CutBy::Anchor(AnchorCall { symbol, of_runs }) => {
             let (flowop, set) = (symbol.action.row().flowop, &sets.sets[usize::from(symbol.set)].name);
             format!("repeats after {}`{flowop}` of {set}", if of_runs { "the last " } else { "" })
@@ -178,6 +183,16 @@ fn about(one: &Loop, name: &str, sets: &LearnedSets) -> String {
         count(one.calls as u64, "call"),
         at_most(one.score.bits.abs(), 2),
         at_most(one.score.mix_bits.abs(), 2)
+    )
+}
+
+/// What the header says of syncs that threads share.
+fn about_commit(commit: &LoopCommit, number: usize, sets: &LearnedSets) -> String {
+    format!(
+        "loop{number} shares the syncs of {}: {} for {}.",
+        sets.sets[usize::from(commit.set)].name,
+        count(commit.body.times, "sync"),
+        count(commit.body.times + commit.covered as u64, "commit")
     )
 }
 

@@ -2,7 +2,8 @@
 //!
 //! The calls are taken in the words of the language (`action`), on the file sets that their names make (`names`, `files`,
 //! `sets`), thread by thread (`streams`); threads that do one job in turn are one (`pools`). Threads that are alike (`groups`)
-//! are one loop (`model`), and loops may wait for each other (`waits`, `semaphores`). The iterations of a loop are found by a
+//! are one loop (`model`), loops may wait for each other (`waits`, `semaphores`),
+//! and threads of one may share syncs (`commits`). The iterations of a loop are found by a
 //! call that begins them anew, or else by the open files (`cut`), and their shapes become one tree (`tree`) with what was seen
 //! at each place (`samples`, `values`). Files that stay open are told from those of one job (`openings`), and calls that
 //! flowops make by themselves are left out (`own_looks`). `script` and `lines` write it down, `header` says what it is.
@@ -11,6 +12,7 @@
 
 mod action;
 mod chance;
+mod commits;
 mod cut;
 mod fidelity;
 mod files;
@@ -141,6 +143,8 @@ fn note_openings(sets: &mut LearnedSets, streams: &CallStreams) {
     }
 }
 
+#[cfg(test)]
+mod commit_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -61,9 +61,14 @@ impl LoopWriter<'_, '_> {
         let set = self.script.set(self.one.symbols.get(self.body.tree.leaves[leaf]).set);
         let own = self.script.name(&format!("{}_session", set.name));
         self.script.define(&own, "", &session);
-        let iters = self.script.value(&counts, &format!("{own}_times"), |n| n.to_string());
+        self.use_of(&own, &counts, more, lines);
+    }
+
+    /// The use of a composite, so many times.
+    fn use_of(&mut self, name: &str, counts: &Drawn, more: &str, lines: &mut Vec<String>) {
+        let iters = self.script.value(counts, &format!("{name}_times"), |n| n.to_string());
         let iters = if iters == "1" { String::new() } else { format!(",iters={iters}") };
-        lines.push(format!("flowop {own} name={own}_use{iters}{more}"));
+        lines.push(format!("flowop {name} name={name}_use{iters}{more}"));
     }
 
     fn is_session(&self, leaf: usize) -> bool {
@@ -105,10 +110,8 @@ impl LoopWriter<'_, '_> {
                 }
                 let counts: &SampledValues = &self.body.counters[*counter];
                 let own = self.script.name(&format!("{name}_block"));
-                let iters = self.script.value(&Drawn::of(&counts.sorted()), &format!("{own}_times"), |n| n.to_string());
-                let iters = if iters == "1" { String::new() } else { format!(",iters={iters}") };
                 self.script.define(&own, "", &inner);
-                lines.push(format!("flowop {own} name={own}_use{iters}{more}"));
+                self.use_of(&own, &Drawn::of(&counts.sorted()), more, lines);
             }
             LoopNode::Choice(all) => {
                 let total: f64 = all.iter().map(|(weight, _)| weight).sum();
@@ -145,6 +148,13 @@ impl LoopWriter<'_, '_> {
         }
         let samples = &self.body.leaves[leaf];
         let runs = samples.runs.max(1) as f64;
+        if symbol.action == CallAction::Commit {
+            self.carried.0 += samples.running as f64 / runs;
+            self.carried.1 += samples.asleep as f64 / runs;
+            self.put_times((LEAST_COMPUTE, LEAST_SLEEP), lines);
+            self.commit(&samples.calls_of_runs(), lines);
+            return;
+        }
         // The script's calls have the cost of the recorder and of an operation between them too.
         self.carried.0 += (samples.running as f64 - self.script.between * samples.steps as f64) / runs;
         self.carried.1 += samples.asleep as f64 / runs;
@@ -156,6 +166,23 @@ impl LoopWriter<'_, '_> {
             lines.push(line);
         }
         self.end_of_file(leaf, name, lines);
+    }
+
+    /// What one thread does for all that wait meanwhile.
+    fn commit(&mut self, counts: &Drawn, lines: &mut Vec<String>) {
+        let Some(commit) = &self.one.commit else { return };
+        let name = self.script.name("commit");
+        // Who syncs has opened what it writes; who is covered opens nothing.
+        let (opened, alternatives) = (self.script.opened.clone(), std::mem::take(&mut self.script.alternatives));
+        let carried = std::mem::take(&mut self.carried);
+        let (script, body) = (&mut *self.script, &commit.body);
+        let mut inner = LoopWriter { script, one: self.one, body, carried, rotates: false };
+        let mut done = Vec::new();
+        inner.node(&body.tree.root, &name, "", &mut done);
+        self.carried = inner.carried;
+        (self.script.opened, self.script.alternatives) = (opened, alternatives);
+        self.script.define(&name, ",group", &done);
+        self.use_of(&name, counts, "", lines);
     }
 
     /// A call that opens the file which stays open, where the first one would not.

@@ -1,6 +1,7 @@
 //! The model: phases of threads that are alike, each with its loop.
 
 use crate::action::CallAction;
+use crate::commits::{self, SharedSync};
 use crate::cut::{self, CutBy, ElementId, Parser, Score, Symbols};
 use crate::groups;
 use crate::samples::{LeafSamples, SampledValues};
@@ -35,12 +36,23 @@ pub(crate) struct Loop {
     pub(crate) score: Score,
     pub(crate) symbols: Symbols,
     pub(crate) body: LoopBody,
+    /// If its threads share syncs: what the one does that syncs for others.
+    pub(crate) commit: Option<LoopCommit>,
     /// What comes after every so many iterations.
     pub(crate) rare: Option<(u64, LoopBody)>,
     /// The share of the calls of these threads that the loop has.
     pub(crate) covered: f64,
     pub(crate) begin: u64,
     pub(crate) end: u64,
+}
+
+/// A sync that the threads of a loop share.
+#[derive(Debug)]
+pub(crate) struct LoopCommit {
+    pub(crate) set: u16,
+    /// How often a thread was covered by another one's sync.
+    pub(crate) covered: usize,
+    pub(crate) body: LoopBody,
 }
 
 /// What is repeated, with what was seen of it.
@@ -90,10 +102,12 @@ impl LearnedModel {
         model.waits = waits::find(&groups, &sleeps);
         let calls: Vec<usize> = groups.iter().map(|parts| groups::calls(parts)).collect();
         waits::insert(&model.waits, &mut groups, &mut symbols);
+        let mut shared = commits::take(&mut groups, &sleeps, &mut symbols);
         let mut loops = Vec::new();
         for ((n, units), calls) in groups.into_iter().enumerate().zip(calls) {
             let threads = units.len();
-            match Loop::new((n, calls), units, &symbols).filter(|one| one.covered >= LEAST_COVERED) {
+            let shared = shared.iter().position(|one| one.group == n).map(|at| shared.remove(at));
+            match Loop::new((n, calls), units, shared, &symbols).filter(|one| one.covered >= LEAST_COVERED) {
                 Some(found) => loops.push(found),
                 None => model.leave_out(calls, threads),
             }
@@ -153,7 +167,13 @@ type WeightedShapes = Vec<(NonZeroU32, Vec<ElementId>, f64)>;
 
 impl Loop {
     /// `calls`: those of the program, without its halts.
-    fn new((group, calls): (usize, usize), units: Vec<ThreadPart>, symbols: &[CallSymbol]) -> Option<Self> {
+    fn new(
+        (group, calls): (usize, usize),
+        units: Vec<ThreadPart>,
+        shared: Option<SharedSync>,
+        symbols: &[CallSymbol],
+    ) -> Option<Self> {
+        let steps = groups::calls(&units);
         let spans: Vec<(u64, u64)> = units.iter().map(ThreadPart::span).collect();
         let begin = spans.iter().map(|span| span.0).min()?;
         let end = spans.iter().map(|span| span.1).max()?;
@@ -166,9 +186,13 @@ impl Loop {
         let mut parser = Parser::folding();
         let shapes = cut::shapes_of(&cut.steps, &cut.bounds, &mut parser, &mut symbols);
         let pieces = Iterations { steps: &cut.steps, bounds: &cut.bounds, shapes: &shapes };
-        let (main, rare) = split_rare(kept_shapes(&pieces, &parser, calls)?, &pieces);
+        let (main, rare) = split_rare(kept_shapes(&pieces, &parser, steps)?, &pieces);
         let body = LoopBody::new(&pieces, &mut parser, &main, &mut symbols);
         let rare = rare.map(|(every, shapes)| (every, LoopBody::new(&pieces, &mut parser, &shapes, &mut symbols)));
+        let commit = shared.and_then(|SharedSync { set, covered, steps, bounds, .. }| {
+            let body = LoopBody::of_pieces(&[steps], &[bounds], Parser::default(), &mut symbols)?;
+            Some(LoopCommit { set, covered, body })
+        });
         // What is before the first iteration is no part of it.
         let first =
             cut.steps.iter().zip(&cut.bounds).filter_map(|(steps, pieces)| Some(steps[pieces.first()?.0].start));
@@ -184,8 +208,9 @@ impl Loop {
             score,
             symbols,
             body,
+            commit,
             rare,
-            covered: (covered as f64 / calls.max(1) as f64).min(1.0),
+            covered: (covered as f64 / steps.max(1) as f64).min(1.0),
             begin,
             end,
         })
@@ -330,25 +355,37 @@ impl LoopBody {
         }
         let mut sessions = BTreeMap::new();
         for (leaf, pieces) in found {
-            let mut parser = Parser::from_slot(symbols.get(tree.leaves[leaf]).slot);
-            let shapes = cut::shapes_of(all.steps, &pieces, &mut parser, symbols);
-            let inner = Iterations { steps: all.steps, bounds: &pieces, shapes: &shapes };
-            let calls = pieces.iter().flatten().map(|(from, to)| to - from).sum();
-            match kept_shapes(&inner, &parser, calls) {
-                Some(shapes) => {
-                    sessions.insert(leaf, Self::new(&inner, &mut parser, &shapes, symbols));
-                }
+            let parser = Parser::from_slot(symbols.get(tree.leaves[leaf]).slot);
+            match Self::of_pieces(all.steps, &pieces, parser, symbols) {
+                Some(body) => drop(sessions.insert(leaf, body)),
                 // What the script lacks.
-                None => covered -= calls.min(covered),
+                None => covered -= calls_in(&pieces).min(covered),
             }
         }
         Self { tree, leaves, counters, sessions, times, covered }
+    }
+
+    /// What some pieces do. `None` if none of it is repeated.
+    fn of_pieces(
+        steps: &[Vec<CallStep>],
+        bounds: &[Vec<(usize, usize)>],
+        mut parser: Parser,
+        symbols: &mut Symbols,
+    ) -> Option<Self> {
+        let shapes = cut::shapes_of(steps, bounds, &mut parser, symbols);
+        let pieces = Iterations { steps, bounds, shapes: &shapes };
+        let kept = kept_shapes(&pieces, &parser, calls_in(bounds))?;
+        Some(Self::new(&pieces, &mut parser, &kept, symbols))
     }
 
     fn cost(&self) -> u64 {
         let own: u64 = self.leaves.iter().map(|leaf| leaf.inside + leaf.running).sum();
         own + self.sessions.values().map(Self::cost).sum::<u64>()
     }
+}
+
+fn calls_in(bounds: &[Vec<(usize, usize)>]) -> usize {
+    bounds.iter().flatten().map(|(from, to)| to - from).sum()
 }
 
 /// The sessions one after another: each ends with a close.

@@ -1,6 +1,6 @@
 //! The model as a script: file sets, values, composites, processes.
 
-use crate::action::{ActionTarget, ActionValues, CallAction};
+use crate::action::{ActionTarget, ActionValues};
 use crate::chance::FileChanges;
 use crate::lines::LoopWriter;
 use crate::model::{LearnedModel, Loop, LoopBody};
@@ -282,7 +282,7 @@ impl<'a> ScriptWriter<'a> {
         // All calls are on open files of one set.
         let all = [Some(body), one.rare.as_ref().map(|(_, rare)| rare)];
         let leaves = all.into_iter().flatten().flat_map(|body| &body.tree.leaves);
-        let symbols = leaves.map(|leaf| one.symbols.get(*leaf)).filter(|symbol| symbol.action != CallAction::Await);
+        let symbols = leaves.map(|leaf| one.symbols.get(*leaf)).filter(|symbol| !symbol.action.is_halt());
         let symbols: Vec<CallSymbol> = symbols.collect();
         let rotates = symbols.iter().all(|symbol| {
             let row = symbol.action.row();

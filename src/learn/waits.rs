@@ -43,17 +43,17 @@ fn symbol(n: usize) -> Option<CallSymbol> {
 }
 
 /// A part of a group of threads, and when it begins and ends.
-struct PartPlace {
+pub(crate) struct PartPlace {
     span: (u64, u64),
-    group: usize,
-    part: usize,
+    pub(crate) group: usize,
+    pub(crate) part: usize,
 }
 
 /// The parts of each thread, to be found by time.
-struct PartsInTime(HashMap<u32, Vec<PartPlace>>);
+pub(crate) struct PartsInTime(HashMap<u32, Vec<PartPlace>>);
 
 impl PartsInTime {
-    fn new(groups: &[Vec<ThreadPart>]) -> Self {
+    pub(crate) fn new(groups: &[Vec<ThreadPart>]) -> Self {
         let mut all: HashMap<u32, Vec<PartPlace>> = HashMap::new();
         for (group, parts) in groups.iter().enumerate() {
             for (n, part) in parts.iter().enumerate() {
@@ -63,7 +63,7 @@ impl PartsInTime {
         Self(all)
     }
 
-    fn at(&self, thread: u32, time: u64) -> Option<&PartPlace> {
+    pub(crate) fn at(&self, thread: u32, time: u64) -> Option<&PartPlace> {
         let parts = self.0.get(&thread)?;
         parts.iter().find(|place| (place.span.0..=place.span.1).contains(&time))
     }
@@ -148,7 +148,7 @@ fn regular(
 }
 
 /// How many calls of a thread had ended.
-fn calls_until(steps: &[CallStep], time: u64) -> usize {
+pub(crate) fn calls_until(steps: &[CallStep], time: u64) -> usize {
     steps.partition_point(|step| step.end() <= time)
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use wml::trace::{CallClass, TraceEvent, TraceReader};
 
 use crate::cmd::{Wml, short_or_long};
+use crate::truth::has_bpf;
 
 /// The most points by which the share of a class differs, and the most per cent of bytes and syncs for each call; of bytes,
 /// more if the samples can't say.
@@ -284,4 +285,68 @@ fn what_is_no_trace_or_an_incomplete_one_is_not_learned_from() {
     assert!(refused.stderr.contains("incomplete"), "{}", refused.stderr);
     let learned = Wml::new().args(["learn", "--incomplete"]).args([&trace]).run().exits(0);
     assert!(learned.stdout.contains("define process"), "{}", learned.stdout);
+}
+
+/// Clients that share the syncs of a log. A sync takes a millisecond, wherever the files are.
+const GROUP: &str = "# dialect: fsl
+set $clients=4
+define file name=table,path=$dir,size=16m,prealloc
+define file name=log,path=$dir,size=16m,prealloc
+define flowop name=commit,group {
+  flowop write name=log-write,filesetname=log,fd=102,iosize=8k,wrap=16m
+  flowop delay name=log-device,value=0.001
+  flowop fdatasync name=log-sync,filesetname=log,fd=102
+}
+define flowop name=bank {
+  flowop read name=page,filesetname=table,fd=101,iosize=8k,random,iters=8
+  flowop compute name=work,value=0.0002
+  flowop commit name=commit
+}
+define process name=p { thread name=client,instances=$clients { flowop bank name=bank } }
+";
+
+/// The syncs of a run with so many clients, for each transaction, which has eight reads.
+fn syncs_each(own: &Wml, script: &Path, clients: usize) -> f64 {
+    let dir = own.dir().join("run");
+    fs::create_dir_all(&dir).unwrap();
+    let set = format!("clients={clients}");
+    let call = Wml::new().args(["run"]).args([script]).args(["--runtime", "3", "--set", &set, "--dir"]).args([&dir]);
+    let run = call.result().alone().run().exits(0).only_run();
+    let all = |kind: &str| {
+        let flowops = run["flowops"].as_array().unwrap().iter().filter(|flowop| flowop["kind"] == kind);
+        flowops.map(|flowop| flowop["ops"].as_u64().unwrap()).sum::<u64>() as f64
+    };
+    8.0 * all("fdatasync") / all("read")
+}
+
+#[test]
+fn clients_that_share_syncs_do_so_in_the_learned_script_with_any_number_of_clients() {
+    needs!(has_bpf());
+    let own = Wml::new().file("group.wml", GROUP);
+    let original = own.dir().join("group.wml");
+    let trace = recorded(&own, original.to_str().unwrap(), "a", &["--runtime", "2"], false);
+    let learned = Wml::new().args(["learn"]).args([&trace]).run().exits(0).stdout;
+    assert!(learned.contains("define flowop name=commit1,group {") && !learned.contains(",mix {"), "{learned}");
+    let path = own.dir().join("learned.wml");
+    fs::write(&path, &learned).unwrap();
+    Wml::new().args(["check"]).args([&path]).run().exits(0);
+    if !crate::cmd::long() {
+        return;
+    }
+    // The control has a fixed weight, as it was recorded.
+    let fixed = own.dir().join("fixed.wml");
+    let share = syncs_each(&own, &original, 4) * 100.0;
+    let mix = format!(
+        "define flowop name=commit0,mix {{\n  flowop commit1 name=syncs,weight={share:.2}\n  \
+         flowop delay name=waits,value=0.001,weight={:.2}\n}}\n\ndefine flowop name=loop1 {{",
+        100.0 - share
+    );
+    let text = learned.replace("name=commit1,group", "name=commit1").replace("flowop commit1 ", "flowop commit0 ");
+    fs::write(&fixed, text.replace("define flowop name=loop1 {", &mix)).unwrap();
+    let apart = [1, 2, 4, 8].map(|clients| {
+        let program = syncs_each(&own, &original, clients);
+        [&path, &fixed].map(|script| syncs_each(&own, script, clients) / program - 1.0)
+    });
+    assert!(apart.iter().all(|[learned, _]| learned.abs() < 0.1), "{apart:?} {learned}");
+    assert!(apart.iter().any(|[_, fixed]| fixed.abs() > 0.5), "{apart:?}");
 }
