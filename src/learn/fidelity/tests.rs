@@ -240,7 +240,7 @@ fn the_header_has_the_last_comparison() {
     assert!(once.contains("\n#   syncs a transaction ") && !once.contains("none yet"), "{once}");
     let shown = fidelity_in(&once).unwrap();
     assert!(shown.contains("Once.") && shown.contains("\nrow ") && !shown.contains('#'), "{shown}");
-    assert_eq!(fidelity_in(script), None);
+    assert_eq!(fidelity_in("run 60\n"), None);
     let twice = fidelity.in_header(&once, "Twice.", &[]);
     assert_eq!(twice, once.replace("Once.", "Twice."));
     // The values that a person may change are those of the comparison.
