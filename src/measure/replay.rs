@@ -99,14 +99,15 @@ impl Runner {
         run.started_at = record::now();
         front.run_started(&self.outputs.document, &run, None, "until its last call");
         let usage = UsageReading::now(kernel);
-        let outcome = {
+        let done = {
             let _kept = Kept::begin();
             signals::second_breaks_off(BrokenOff::Command);
             self.watch.interruptible(|stop| ready.run(stop)).map_err(|why| failure(trace, &place, why))?
         };
-        run.measured_seconds = outcome.elapsed as f64 / 1e9;
-        run.finished_seconds = self.started.elapsed().as_secs_f64();
+        run.measured_seconds = done.elapsed as f64 / 1e9;
         let usage = usage.since(run.measured_seconds);
+        let outcome = ready.outcome(&done).map_err(|why| failure(trace, &place, why))?;
+        run.finished_seconds = self.started.elapsed().as_secs_f64();
         let status = fill(&mut run, outcome, usage.cpu, self.watch.signal());
         usage.describe(&mut run);
         run.dirty_bytes = Some(BeforeAfter { before: dirty, after: quiesce::dirty_bytes() });
@@ -184,7 +185,7 @@ fn fill(run: &mut Run, outcome: ReplayOutcome, cpu: CpuTime, signal: u8) -> Stat
             run.failure = Some(RunFailure { what, ..RunFailure::default() });
             (RunState::Failed, "it is not as recorded".to_owned(), Status::Failed)
         }
-        None => (RunState::Complete, "all calls made".to_owned(), Status::Done),
+        None => (RunState::Complete, "its last call".to_owned(), Status::Done),
     };
     (run.state, run.ended_by) = (state, by);
     status

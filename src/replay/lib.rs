@@ -24,6 +24,7 @@ mod wish;
 
 pub use outcome::{ReplayOutcome, ReplayedClass};
 pub use root::REPLAY_ROOT;
+pub use run::ReplayDone;
 pub use wish::{ReplaySpeed, ReplayStop, ReplayWish};
 
 use plan::ReplayPlan;
@@ -64,7 +65,7 @@ impl ReadyReplay {
         if !plan.missing.is_empty() && !wish.takes_incomplete {
             return Err(ReplayStop::Incomplete(plan.missing));
         }
-        if plan.threads.iter().all(|thread| thread.ops.is_empty()) {
+        if plan.threads.iter().flat_map(|thread| &thread.ops).all(|op| op.bits & plan::OWN != 0) {
             return Err(ReplayStop::Nothing);
         }
         let (root, above) = ReplayRoot::take(dir)?;
@@ -104,10 +105,17 @@ impl ReadyReplay {
     /// Makes the calls.
     ///
     /// # Errors
-    /// If its threads can't be started, or the tree at the end can't be read.
-    pub fn run(&self, stop: &AtomicBool) -> Result<ReplayOutcome, ReplayStop> {
-        let done = run::run(&self.plan, &self.root.dir, &self.dirs, &self.wish, stop)?;
+    /// If its threads can't be started.
+    pub fn run(&self, stop: &AtomicBool) -> Result<ReplayDone, ReplayStop> {
+        run::run(&self.plan, &self.root.dir, &self.dirs, &self.wish, stop)
+    }
+
+    /// Compares what came of the calls with the recording.
+    ///
+    /// # Errors
+    /// If the tree at the end can't be read.
+    pub fn outcome(&self, done: &ReplayDone) -> Result<ReplayOutcome, ReplayStop> {
         let found = root::found_below(&self.root.dir)?;
-        Ok(ReplayOutcome::of(&self.plan, &done, &found))
+        Ok(ReplayOutcome::of(&self.plan, done, &found))
     }
 }

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use wml_os::{FileType, errno_name, fd::Stat};
 use wml_result::snapshot::{Dist, Snapshot};
-use wml_result::{NOTHING_MADE, ReplayDifference, ReplayResult};
+use wml_result::{NEVER_OPENED, NOTHING_MADE, ReplayDifference, ReplayResult};
 use wml_trace::{CallClass, KindId, PathId};
 
 /// The calls of a class.
@@ -22,8 +22,6 @@ pub struct ReplayedClass {
 #[derive(Clone, Debug, Default)]
 pub struct ReplayOutcome {
     pub classes: BTreeMap<CallClass, ReplayedClass>,
-    /// Nanoseconds from the start to the end of the last call.
-    pub elapsed: u64,
     pub is_broken_off: bool,
     pub result: ReplayResult,
 }
@@ -64,18 +62,21 @@ impl ReplayOutcome {
                 }
                 let class = op.kind.get().class;
                 let ReplayedClass { snapshot, recorded } = classes.entry(class).or_default();
-                recorded.record(op.duration.into());
-                snapshot.latency.record((*duration).into());
+                recorded.record(op.duration);
+                snapshot.latency.record(*duration);
                 snapshot.ops += 1;
-                let bytes = u64::try_from(op.expected).unwrap_or(0);
+                if let Some(late) = made.lateness.get(n) {
+                    snapshot.lateness.get_or_insert_default().record(*late);
+                    snapshot.response.get_or_insert_default().record(late + duration);
+                }
+            }
+            for (kind, bytes) in made.moved.iter().enumerate() {
+                let class = KindId(kind as u16).get().class;
+                let Some(ReplayedClass { snapshot, .. }) = classes.get_mut(&class) else { continue };
                 match class {
                     CallClass::List => snapshot.listed_bytes += bytes,
                     class if class.moves_data() => snapshot.bytes += bytes,
                     _ => {}
-                }
-                if let Some(late) = made.lateness.get(n) {
-                    snapshot.lateness.get_or_insert_default().record((*late).into());
-                    snapshot.response.get_or_insert_default().record(u64::from(*late) + u64::from(*duration));
                 }
             }
             for (kind, differ) in made.differ.iter().enumerate().filter(|(_, differ)| **differ > 0) {
@@ -89,19 +90,22 @@ impl ReplayOutcome {
             let how = format!("{} instead of {}", result_text(*result), result_text(recorded));
             difference(op.kind.get().name, &plan.paths.path(op.path), how)
         }));
-        compare(&mut result, plan, found);
+        // Not all calls of a replay that was broken off were made.
+        if !done.is_broken_off {
+            compare(&mut result, plan, found);
+        }
         let mut first = |all: &[(KindId, PathId)], how: &str| {
             let one = |(kind, path): &(KindId, PathId)| difference(kind.get().name, &plan.paths.path(*path), how);
             result.differences.extend(all.iter().map(one));
         };
         first(&plan.unexplained.0, NOTHING_MADE);
-        first(&plan.unopened.0, "no call of the trace opened the file");
+        first(&plan.unopened.0, NEVER_OPENED);
         result.replayed = classes.values().map(|class| class.snapshot.ops).sum();
         let seconds =
             |of: fn(&ReplayedClass) -> &Dist| classes.values().map(|class| of(class).sum).sum::<u64>() as f64 / 1e9;
         result.recorded_call_seconds = seconds(|class| &class.recorded);
         result.call_seconds = seconds(|class| &class.snapshot.latency);
-        Self { classes, elapsed: done.elapsed, is_broken_off: done.is_broken_off, result }
+        Self { classes, is_broken_off: done.is_broken_off, result }
     }
 }
 

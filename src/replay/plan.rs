@@ -109,7 +109,7 @@ pub(crate) struct ReplayOp {
     pub(crate) expected: i32,
     pub(crate) flags: u32,
     /// Nanoseconds that it took when it was recorded.
-    pub(crate) duration: u32,
+    pub(crate) duration: u64,
 }
 
 /// What a thread does.
@@ -397,7 +397,7 @@ impl PlanBuilder<'_> {
             y: new.y,
             expected: call.map_or(0, |call| call.result.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
             flags: new.flags,
-            duration: call.filter(|_| !is_own).map_or(0, |call| u32::try_from(call.duration).unwrap_or(u32::MAX)),
+            duration: call.filter(|_| !is_own).map_or(0, |call| call.duration),
         });
         if self.wish.speed != ReplaySpeed::Fast {
             own.due.push(due);

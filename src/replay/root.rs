@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use wml_os::fd::{self, Fd};
 use wml_os::held_dir::HeldDir;
 use wml_os::output::replace_in;
-use wml_os::{Errno, FileType, Mode, NONE, OFlags, as_given, reading};
+use wml_os::{Errno, FileType, Mode, NONE, OFlags, as_given, reading, steps};
 use wml_trace::PathId;
 
 /// The directory, and the list beside it.
@@ -141,6 +141,7 @@ impl ReplayRoot {
         let text = vec![b'x'; crate::call::LONGEST_LINK];
         let mut all = || -> Result<(), Errno> {
             for (dir, path, node) in paths.iter().take_while(|_| !stop.load(Ordering::Relaxed)) {
+                steps::count();
                 if open.0 != *dir {
                     if open.1 != NONE {
                         fd::close(std::mem::replace(&mut open.1, NONE));
@@ -171,7 +172,7 @@ impl ReplayRoot {
                             linked?;
                         }
                         None => {
-                            write_file(open.1, &name, file.first_size, &content)?;
+                            write_file(open.1, &name, (file.first_size, &content), stop)?;
                             made.insert(*node, path);
                         }
                     },
@@ -215,11 +216,13 @@ pub(crate) fn content(seed: u64) -> Vec<u8> {
     bytes
 }
 
-fn write_file(dir: Fd, name: &CString, size: u64, content: &[u8]) -> Result<(), Errno> {
+/// Makes a file of so many bytes of a content. One that is stopped is shorter.
+fn write_file(dir: Fd, name: &CString, (size, content): (u64, &[u8]), stop: &AtomicBool) -> Result<(), Errno> {
     let file = fd::open_at(dir, name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, FILE_MODE)?;
     let mut written = 0;
     let mut all = || {
-        while written < size {
+        while written < size && !stop.load(Ordering::Relaxed) {
+            steps::count();
             let part = (size - written).min(content.len() as u64) as usize;
             match fd::write(file, &content[..part])? {
                 0 => return Err(Errno::NOSPC),

@@ -77,20 +77,22 @@ pub(crate) struct OtherResult {
 /// What a thread did.
 pub(crate) struct ThreadDone {
     /// How long each call took, in nanoseconds.
-    pub(crate) durations: Vec<u32>,
+    pub(crate) durations: Vec<u64>,
     pub(crate) others: Vec<OtherResult>,
     /// How many of each kind of call.
     pub(crate) differ: Vec<u64>,
+    /// The sum of the results that are no errors, of each kind of call: the bytes, of those that move data.
+    pub(crate) moved: Vec<u64>,
     /// How much later than due each call began, in nanoseconds. Empty without times.
-    pub(crate) lateness: Vec<u32>,
+    pub(crate) lateness: Vec<u64>,
     pub(crate) done: u32,
 }
 
 /// What all threads did.
-pub(crate) struct ReplayDone {
+pub struct ReplayDone {
     pub(crate) threads: Vec<ThreadDone>,
     /// Nanoseconds from the start to the end of the last call.
-    pub(crate) elapsed: u64,
+    pub elapsed: u64,
     pub(crate) is_broken_off: bool,
 }
 
@@ -216,6 +218,7 @@ impl ThreadRun<'_> {
             durations: vec![0; ops.len()],
             others: Vec::with_capacity(NAMED),
             differ: vec![0; KINDS.len()],
+            moved: vec![0; KINDS.len()],
             lateness: if is_timed { vec![0; ops.len()] } else { Vec::new() },
             done: 0,
         };
@@ -232,14 +235,19 @@ impl ThreadRun<'_> {
             if let ReplaySpeed::Timed(factor) = self.wish.speed {
                 let late = self.pause(n, factor);
                 if let Some(place) = done.lateness.get_mut(n) {
-                    *place = u32::try_from(late).unwrap_or(u32::MAX);
+                    *place = late;
                 }
             }
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
             let made = self.files.call(op, buffer, clock);
-            done.durations[n] = u32::try_from(clock.ns(made.start, made.end)).unwrap_or(u32::MAX);
+            done.durations[n] = clock.ns(made.start, made.end);
+            if let (Some(moved), Ok(bytes), true) =
+                (done.moved.get_mut(usize::from(op.kind.0)), u64::try_from(made.result), op.bits & OWN == 0)
+            {
+                *moved = moved.saturating_add(bytes);
+            }
             if differs(op, made.result) {
                 if let Some(known) = done.differ.get_mut(usize::from(op.kind.0)) {
                     *known += 1;
@@ -258,7 +266,7 @@ impl ThreadRun<'_> {
         (done, end)
     }
 
-    /// Waits until a call is due. Returns how long ago that was.
+    /// Waits until a call is due. Returns how long ago that is then.
     fn pause(&self, n: usize, factor: f64) -> u64 {
         let due = (self.thread.due[n] as f64 / factor) as u64;
         let now = clock::monotonic_ns();
@@ -267,7 +275,7 @@ impl ThreadRun<'_> {
         while !self.stop.load(Ordering::Relaxed) && clock::monotonic_ns() < at {
             clock::wait_until(at.min(clock::monotonic_ns() + NAP.as_nanos() as u64));
         }
-        now.saturating_sub(at)
+        clock::monotonic_ns().saturating_sub(at)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A replay beside its recording: the times of the classes of calls, and what came out otherwise.
 
-use crate::result::{FlowopResult, Latency, Run};
+use crate::result::{FlowopResult, Latency, NEVER_OPENED, Run, RunState};
 use crate::util::count::{count, grouped};
 use crate::util::duration::{latency, span};
 use crate::util::table::{Align, Table};
@@ -41,7 +41,8 @@ pub(super) fn table(run: &Run) -> Option<String> {
 /// What differs, in lines of at most `width` columns.
 pub(super) fn differences(run: &Run, width: usize) -> String {
     let all = run.replay.iter().flat_map(|replay| &replay.differences);
-    all.map(|one| fill(&format!("differs: {}", one.text()), width, "  ") + "\n").collect()
+    let label = |how: &str| if how == NEVER_OPENED { "note" } else { "differs" };
+    all.map(|one| fill(&format!("{}: {}", label(&one.how), one.text()), width, "  ") + "\n").collect()
 }
 
 /// A labelled line for each figure of a replay.
@@ -71,7 +72,9 @@ pub(super) fn lines(run: &Run) -> Vec<(&'static str, String)> {
     if !replay.calls_differ.is_empty() {
         lines.push(("calls differ", listed(&replay.calls_differ)));
     }
-    lines.push(("names at end", format!("{}, {} differ", grouped(replay.names), grouped(replay.names_differ))));
+    if run.state != RunState::Interrupted {
+        lines.push(("names at end", format!("{}, {} differ", grouped(replay.names), grouped(replay.names_differ))));
+    }
     if !replay.command.is_empty() {
         lines.push(("recorded", replay.command.join(" ")));
     }

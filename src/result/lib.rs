@@ -43,7 +43,7 @@ pub use limits::{LimitOutcome, LimitVerdict};
 pub use note_code::NoteCode;
 pub use open_loop::{OpenLoop, ThreadRequests};
 pub use phases::PhaseResult;
-pub use replay::{NOTHING_MADE, ReplayDifference, ReplayResult};
+pub use replay::{NEVER_OPENED, NOTHING_MADE, ReplayDifference, ReplayResult};
 pub use steadiness::Steadiness;
 
 use serde::{Deserialize, Serialize};

@@ -62,6 +62,9 @@ impl ReplayDifference {
 /// How a name or a call differs that nothing in the trace explains.
 pub const NOTHING_MADE: &str = "nothing had made the name";
 
+/// How a call is explained on a file that was open before the trace began; such a call is no difference.
+pub const NEVER_OPENED: &str = "no call of the trace opened the file";
+
 impl ReplayResult {
     /// What differs, in a sentence; `None` if nothing does.
     pub fn failure(&self) -> Option<String> {
