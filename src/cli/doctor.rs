@@ -2,7 +2,7 @@
 
 use super::console::print_lines;
 use crate::analysis::ComparisonVerdict;
-use crate::diag::Failure;
+use crate::diag::{Failure, Status};
 use crate::hosts::{HostList, examine_hosts};
 use crate::measure::{Fitness, examine};
 use crate::os::signals;
@@ -14,7 +14,11 @@ use std::path::Path;
 pub(super) fn doctor(dir: Option<&Path>, hosts: Option<&HostList>) -> Result<u8, Failure> {
     if let Some(hosts) = hosts {
         let _ = signals::install_handlers();
-        return Ok(print(&examine_hosts(hosts, dir)));
+        let found = examine_hosts(hosts, dir, &|| signals::received().is_some());
+        return match signals::received() {
+            Some(signal) => Err(Failure::unexplained(Status::Interrupted(signal))),
+            None => Ok(print(&found)),
+        };
     }
     let dir = dir.unwrap_or(Path::new("."));
     let found = examine(dir).map_err(|e| {

@@ -83,7 +83,9 @@ pub(super) fn check(command: Option<&CliCommand>) -> Result<(), Failure> {
         ),
         Work::Run => (
             format!("`{command}` started {size} processes, each of which would run the whole workload"),
-            format!("this build has no MPI: build it with `--features mpi`, or start it without `{command}`"),
+            format!(
+                "this build has no MPI: start `wmlrun-mpi`, leave `{command}` to `--hosts`, or start one process without it"
+            ),
         ),
         Work::Runs => (
             format!("`{command}` started {size} processes, each of which would do the whole work"),

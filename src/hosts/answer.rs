@@ -13,7 +13,7 @@ const QUESTIONS: &str = r#"echo "clock $(date +%s.%N)"
 "$0" --version 2>&1 | sed 's/^/build /'
 [ -n "$1" ] || exit 0
 if [ -d "$1" ] && [ ! -w "$1" ]; then echo "refused $1 is not writable"; fi
-if [ -d "$1" ]; then stat -L -c 'place %i %z' "$1" && stat -f -c 'type %T' "$1"; else LC_ALL=C ls -d "$1/"; fi 2>&1 |
+if [ -d "$1" ]; then stat -L -c 'place %i %Z' -- "$1" && stat -f -c 'type %T' -- "$1"; else LC_ALL=C ls -d -- "$1/"; fi 2>&1 |
   sed '/^place /b; /^type /b; s/^/refused /'
 "#;
 
@@ -32,6 +32,8 @@ pub(super) struct HostAnswer {
     pub(super) host: String,
     /// By how many seconds its clock is behind or ahead of this one at least; `None` if no process could be started there.
     pub(super) clock_apart: Option<f64>,
+    /// How many seconds it took to answer, by which its clock may differ further.
+    pub(super) took: f64,
     /// The version of its program, or its shell's words about it.
     pub(super) build: String,
     /// What distinguishes its directory from those of other hosts. `None` if it can't be used.
@@ -100,6 +102,7 @@ fn answer_in(said: &Result<CommandOutput, String>, asked: (f64, f64)) -> HostAns
     HostAnswer {
         host: String::new(),
         clock_apart: clock.map(|clock| (asked.0 - clock).max(0.0) - (clock - asked.1).max(0.0)),
+        took: asked.1 - asked.0,
         build: all("build"),
         place: lines("place").into_iter().next().filter(|_| refused.is_empty()),
         file_system: all("type"),

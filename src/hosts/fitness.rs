@@ -3,6 +3,7 @@
 use super::answer::{HostAnswer, ask};
 use super::list::HostList;
 use super::starter::Starter;
+use crate::import::shortened;
 use crate::measure::Fitness;
 use crate::util::count::{count, fixed};
 use std::path::Path;
@@ -10,13 +11,17 @@ use std::path::Path;
 /// The seconds by which clocks may differ: a start on each host takes about so long.
 const CLOCK_TOLERANCE: f64 = 2.0;
 
-/// Asks each host. Returns each check's name with what it has found.
-pub(crate) fn examine_hosts(hosts: &HostList, dir: Option<&Path>) -> Vec<(&'static str, Fitness)> {
+/// Asks each host. `is_over`: the user has ended that. Returns each check's name with what it has found.
+pub(crate) fn examine_hosts(
+    hosts: &HostList,
+    dir: Option<&Path>,
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Vec<(&'static str, Fitness)> {
     let Ok(starter) = Starter::find_launcher() else {
         let text = "no `mpirun` in PATH".to_owned();
         return vec![("launcher", Fitness::Unfit(text, "install the package wmlrun-mpi"))];
     };
-    let answers = ask(&starter, hosts, dir, &|| false);
+    let answers = ask(&starter, hosts, dir, is_over);
     let launcher = Fitness::Fit(starter.launcher.display().to_string());
     [("launcher", launcher)].into_iter().chain(findings(&answers, dir.is_some())).collect()
 }
@@ -50,6 +55,10 @@ fn findings(answers: &[HostAnswer], has_dir: bool) -> Vec<(&'static str, Fitness
         Some(worst) if apart(worst) > CLOCK_TOLERANCE => {
             let text = format!("{}: {} s apart", worst.host, fixed(apart(worst), 0));
             ("clock", Fitness::Unfit(text, "set it, so that times of files and results agree"))
+        }
+        _ if reached.iter().any(|answer| answer.took > CLOCK_TOLERANCE) => {
+            let most = reached.iter().map(|answer| answer.took).fold(0.0, f64::max);
+            ("clock", Fitness::Unknown(format!("a host took {} s to answer", fixed(most, 0))))
         }
         _ => ("clock", Fitness::Fit(format!("less than {} s apart", fixed(CLOCK_TOLERANCE, 0)))),
     });
@@ -95,6 +104,10 @@ fn directory(answers: &[&HostAnswer]) -> Fitness {
     if answers.len() == 1 {
         return Fitness::Fit(kind.clone());
     }
+    if answers.iter().any(|answer| answer.file_system != *kind) {
+        let types: Vec<String> = answers.iter().map(|of| format!("{} on {}", of.file_system, of.host)).collect();
+        return Fitness::Unfit(shortened(&types), "mount the same kind of file system on every host");
+    }
     let is_one = answers.iter().all(|answer| answer.place == first.place);
     Fitness::Fit(match is_one {
         true => format!("{kind}, the same on all hosts: `--share all`, or `path=\"$dir/$host\"`"),
@@ -115,6 +128,7 @@ mod tests {
             place: Some("7 2026".to_owned()),
             file_system: "nfs".to_owned(),
             words: String::new(),
+            took: 0.5,
         }
     }
 
@@ -129,11 +143,16 @@ mod tests {
         let hosts = [answer("a"), answer("b")];
         assert_eq!(unfit(&hosts), []);
         let text = format!("{:?}", findings(&hosts, true));
-        assert!(text.contains("the same on all hosts"), "{text}");
+        assert!(text.contains("nfs, the same on all hosts"), "{text}");
         let other = HostAnswer { place: Some("8 2026".to_owned()), ..answer("b") };
         let text = format!("{:?}", findings(&[answer("a"), other], true));
         assert!(text.contains("not for `--share all`"), "{text}");
         assert_eq!(findings(&hosts, false).len(), 3);
+        let bare = HostAnswer { file_system: "ext2/ext3".to_owned(), ..answer("b") };
+        assert_eq!(unfit(&[answer("a"), bare]), [("directory", "nfs on a, ext2/ext3 on b".to_owned())]);
+        let slow = HostAnswer { took: 9.0, ..answer("b") };
+        let text = format!("{:?}", findings(&[answer("a"), slow], true));
+        assert!(text.contains("a host took 9 s to answer"), "{text}");
     }
 
     #[test]

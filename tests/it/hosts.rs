@@ -98,7 +98,7 @@ esac
             assert!(output.stdout.contains(says), "{says}: {}", output.stdout);
         }
         let output = started(&BOTH, &["doctor", "--hosts", "a,b", "."]).exits(0);
-        assert!(output.stdout.contains("the same on all hosts"), "{}", output.stdout);
+        assert!(output.stdout.contains(", the same on all hosts: "), "{}", output.stdout);
         assert!(output.stdout.ends_with("\nfit to measure\n"), "{}", output.stdout);
         let output = started(&BOTH[1..], &["doctor", "--hosts", "a,b"]).exits(11);
         assert!(output.stdout.starts_with("not fit  launcher no `mpirun` in PATH"), "{}", output.stdout);
