@@ -81,7 +81,11 @@ fn any_path(arg: Arg) -> Arg {
 
 /// The options of a scope that a command line gives, each with its value, in the order of the table.
 fn given(matches: &ArgMatches, number: u8) -> impl Iterator<Item = (&'static RunOption, &OsStr)> {
-    let is_given = |option: &&RunOption| matches.value_source(option.name) == Some(ValueSource::CommandLine);
+    // The command line of the shell lacks the options of traces, which those of experiments have.
+    let is_given = |option: &&RunOption| {
+        matches.try_contains_id(option.name).is_ok()
+            && matches.value_source(option.name) == Some(ValueSource::CommandLine)
+    };
     let values = |option: &'static RunOption| {
         let values = matches.get_raw(option.name).into_iter().flatten();
         values.map(move |value| (option, value))

@@ -447,7 +447,7 @@ fn a_mistake_in_an_arm_names_its_option() {
     for (command, option, value, says) in [
         ("ab x.wml", "--b", "--set m=1", "in `--b`: `--set m=…`: the script has no variable `$m`"),
         ("ab x.wml", "--a", "--set n=zz", "in `--a`: `instances` is the text `zz`"),
-        ("ab x.wml", "--b", "--speed 3", "in `--b`: unexpected argument '--speed'"),
+        ("ab x.wml", "--b", "--hurry 3", "in `--b`: unexpected argument '--hurry'"),
         ("ab x.wml", "--b", "nowhere.wml", "in `--b`: no file or personality is named `nowhere.wml`"),
         ("ab x.wml", "--b", "y.wml", "in `--b`: nothing sets `$e`"),
         ("ab x.wml --set m=1", "--b", "--set n=2", "error: `--set m=…`: the script has no variable `$m`"),

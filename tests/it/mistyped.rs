@@ -80,7 +80,7 @@ fn a_mistyped_path_has_a_suggestion() {
 #[test]
 fn a_wrong_option_is_not_called_a_script() {
     let lab = Lab::new();
-    for words in ["x.wml --speed 3", "ab x.wml --speed 3", "x.wml --runtime -1"] {
+    for words in ["x.wml --hurry 3", "ab x.wml --hurry 3", "x.wml --runtime -1"] {
         let shown = lab.run(words, 2);
         assert!(shown.contains("unexpected argument '-") && !shown.contains("'-- -"), "{words}: {shown}");
     }
