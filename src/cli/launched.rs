@@ -1,6 +1,6 @@
 //! Runs by a launcher of several processes, such as `mpirun`: starting it, and being one of its processes.
 //!
-//! Refuses commands that would do the same work several times, or remove the same files, because it started several processes of this program.
+//! A command that several processes would do again, or whose files they would all remove, is refused.
 
 use super::args::CliCommand;
 use crate::diag::{Failure, Status};

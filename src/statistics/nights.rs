@@ -6,7 +6,6 @@
 use super::change_points::change_points;
 use super::distributions::t_upper;
 use super::{Estimate, median};
-use serde::Serialize;
 use std::cmp::Ordering;
 use std::f64::consts::FRAC_PI_2;
 use std::ops::Range;
@@ -48,8 +47,7 @@ const LEAST_SPREAD: f64 = 0.001;
 const MOST_DETECTABLE: f64 = 0.5;
 
 /// What is said of a test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NightState {
     Same,
     /// There are too few nights.
