@@ -16,8 +16,11 @@ const NARROW: f64 = 0.1;
 /// The relative half-width of the interval that is enough.
 const PRECISE: f64 = 0.04;
 /// The fewest and the most runs at each load of a bracket.
-const FEWEST: usize = 3;
+const FEWEST: usize = 5;
 const MOST: usize = 10;
+/// The upper tail of the quantile of the interval. It is examined after each run, and a search ends when it is narrow:
+/// with 0.01 in place of 0.025 it holds in 95 % of the searches all the same.
+const TAIL: f64 = 0.01;
 /// The number of runs at each load of a bracket after which one that shows no slope is made wider, once.
 const LEVEL: usize = 5;
 /// How often a bracket is moved whose loads are both on one side of the limit.
@@ -241,7 +244,7 @@ fn crossing(probes: &[LoadProbe], low: f64, high: f64) -> Option<Estimate> {
         return None;
     }
     let residuals: f64 = points.iter().map(|point| (point.1 - excess - slope * (point.0 - load)).powi(2)).sum();
-    let error = t_upper(0.025, n - 2.0) * (residuals / (n - 2.0)).sqrt() / slope;
+    let error = t_upper(TAIL, n - 2.0) * (residuals / (n - 2.0)).sqrt() / slope;
     let left = 1.0 - error.powi(2) / spread;
     if left <= 0.0 {
         return None;
@@ -351,7 +354,7 @@ mod tests {
         for share in [0.5, 0.7, 0.85] {
             let truth = 200.0 * share;
             let limit = 100_f64.ln() / (200.0 - truth);
-            let (mut inside, mut near, all) = (0, 0, 60);
+            let (mut inside, mut near, all) = (0, 0, 400);
             for n in 0..all {
                 let first = if n % 2 == 0 { 50.0 } else { 190.0 };
                 let (found, _) = search(first, false, |rate| (p99(rate, 11_000, &mut rng) / limit).ln());
@@ -359,7 +362,7 @@ mod tests {
                 inside += usize::from(found.low <= truth && truth <= found.high);
                 near += usize::from((found.value / truth - 1.0).abs() <= 0.05);
             }
-            assert!(inside * 100 >= all * 80 && near * 100 >= all * 95, "{share}: {inside}, {near} of {all}");
+            assert!(inside * 100 >= all * 92 && near * 100 >= all * 95, "{share}: {inside}, {near} of {all}");
         }
     }
 
