@@ -6,7 +6,7 @@
 use crate::comparison::{ComparisonFormat, FORMATS, find_format};
 use crate::measure::dialects;
 use crate::report::{self, Report};
-use crate::sheet::{Sheet, latex, markdown, text};
+use crate::sheet::{Sheet, github, junit, latex, markdown, text};
 use crate::spec::Dialect;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -17,6 +17,8 @@ crate::util::named! {
         Text = "text";
         Markdown = "markdown";
         Latex = "latex";
+        Junit = "junit";
+        Github = "github";
         Json = "json";
     }
 }
@@ -24,7 +26,12 @@ crate::util::named! {
 impl FigureFormat {
     /// True if only a sheet has the format.
     pub(super) fn is_sheet(self) -> bool {
-        matches!(self, Self::Markdown | Self::Latex)
+        !matches!(self, Self::Text | Self::Json)
+    }
+
+    /// True if it is one of verdicts.
+    pub(super) fn is_of_checks(self) -> bool {
+        matches!(self, Self::Junit | Self::Github)
     }
 
     /// A document in this format.
@@ -34,6 +41,8 @@ impl FigureFormat {
             Self::Text => text::write(&sheet()),
             Self::Markdown => markdown::write(&sheet()),
             Self::Latex => latex::write(&sheet()),
+            Self::Junit => junit::write(&sheet()),
+            Self::Github => github::write(&sheet()),
         }
     }
 }

@@ -168,23 +168,23 @@ impl CompareArgs {
             let text = format!("unexpected argument '{}'", printable::line(&third.to_string_lossy()));
             return Err(Failure::wrong(text, "two traces are compared"));
         }
-        FigureFormat::find(self.format.name).ok_or_else(|| {
+        FigureFormat::find(self.format.name).filter(|format| !format.is_of_checks()).ok_or_else(|| {
             let text = format!("`{}` is not a format of traces", self.format.name);
             Failure::wrong(text, "their formats are `text`, `markdown`, `latex` and `json`")
         })
     }
 
-    /// Returns the format of tests and curves. Curves and verdicts have two.
+    /// Returns the format of tests and curves.
     pub(super) fn figures(&self) -> Result<FigureFormat, Failure> {
-        let has_sheet = self.tests && self.verdict.tolerance.is_none();
-        let (what, names) = match has_sheet {
-            true => ("tests", "`text`, `markdown`, `latex` and `json`"),
-            false => ("curves and verdicts on tests", "`text` and `json`"),
+        let (what, has): (_, fn(&FigureFormat) -> bool) = match (self.tests, self.verdict.tolerance) {
+            (true, Some(_)) => ("verdicts on tests", |_| true),
+            (true, None) => ("tests", |format| !format.is_of_checks()),
+            (false, _) => ("curves", |format| !format.is_sheet()),
         };
-        let found = FigureFormat::find(self.format.name).filter(|format| has_sheet || !format.is_sheet());
-        found.ok_or_else(|| {
+        FigureFormat::find(self.format.name).filter(has).ok_or_else(|| {
+            let names: Vec<_> = FigureFormat::ALL.iter().filter(|of| has(of)).map(|of| of.name()).collect();
             let text = format!("`{}` is not a format of {what}", self.format.name);
-            Failure::wrong(text, format!("their formats are {names}"))
+            Failure::wrong(text, format!("their formats are `{}`", names.join("`, `")))
         })
     }
 

@@ -138,8 +138,8 @@ fn verdicts(
         console::notice(&format!("note: {note}"));
     }
     print_text(&match format {
-        FigureFormat::Json => suite.json(),
-        _ => suite.text(),
+        FigureFormat::Text => suite.text(),
+        format => format.write(|| suite.json(), || suite.sheet()),
     });
     suite.verdict.code()
 }

@@ -235,6 +235,7 @@ impl ResultDocument for Comparison {
         ];
         Sheet {
             title: self.name.clone(),
+            checks: limits::checks(&self.metric, self.verdict.code(), &answer, &self.validity.limits),
             answer,
             tone: match self.verdict {
                 ComparisonVerdict::Better | ComparisonVerdict::Same | ComparisonVerdict::NotWorse => Tone::Good,

@@ -96,9 +96,15 @@ impl Factorial {
     }
 
     /// True if all metrics of cells with complete runs are known, but for those of which short runs know nothing.
-    pub(crate) fn has_all_metrics(&self) -> bool {
+    pub(super) fn has_all_metrics(&self) -> bool {
         let is_unknown = |name: &&str| name.parse::<Metric>().is_ok_and(|metric| metric.is_divided_time());
         self.missing_metrics().iter().all(is_unknown)
+    }
+
+    /// The exit status of a command with this result, which needs a complete run, and the figures that it asks for.
+    pub(crate) fn code(&self) -> u8 {
+        let has_result = self.cells.iter().any(|cell| cell.runs > 0) && self.has_all_metrics();
+        if has_result { self.state.code() } else { 1 }
     }
 
     /// Returns the metrics that no complete run has, of cells with complete runs.

@@ -330,7 +330,8 @@ impl ResultDocument for Factorial {
         blocks.extend(self.beside.iter().filter_map(|of| of.table(self)).map(SheetBlock::Table));
         blocks.extend(self.variation.iter().map(Variation::table).map(SheetBlock::Table));
         blocks.extend(SheetBlock::messages(NoteLabel::Note, &notes));
-        Sheet { title: self.name.clone(), answer, tone: tone(self.state), blocks }
+        let checks = limits::checks("runs", self.code(), &answer, &self.validity.limits);
+        Sheet { title: self.name.clone(), answer, tone: tone(self.state), blocks, checks }
     }
 
     fn figures(&self) -> Figures {

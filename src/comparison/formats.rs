@@ -3,7 +3,7 @@
 use super::study_document::AsStudy;
 use crate::analysis::{Direction, Estimate};
 use crate::import::Metric;
-use crate::sheet::{Figures, Series, Sheet, bencher, benchstat, csv, latex, mail, markdown, text};
+use crate::sheet::{Figures, Series, Sheet, bencher, benchstat, csv, github, junit, latex, mail, markdown, text};
 use serde::Serialize;
 
 /// A document of this room.
@@ -51,6 +51,16 @@ pub static FORMATS: &[ComparisonFormat] = &[
         name: "mail",
         about: "the answer alone, in lines of at most 72 columns",
         write: |document| mail::write(&document.sheet()),
+    },
+    ComparisonFormat {
+        name: "junit",
+        about: "JUnit XML: the verdict and the limits",
+        write: |document| junit::write(&document.sheet()),
+    },
+    ComparisonFormat {
+        name: "github",
+        about: "annotations for GitHub, and the summary of a step in Markdown",
+        write: |document| github::write(&document.sheet()),
     },
     ComparisonFormat { name: "json", about: "the complete document", write: |document| document.json() },
     ComparisonFormat {

@@ -1,7 +1,13 @@
 //! The table of the limits of a result (`--fail-if`).
 
+use crate::report::checks::limit_checks;
 use crate::result::{LimitOutcome, LimitVerdict};
-use crate::sheet::{Answer, SheetBlock, SheetColumn, SheetTable};
+use crate::sheet::{Answer, SheetBlock, SheetCheck, SheetColumn, SheetTable};
+
+/// The checks of a result: its own, which the exit status decides, and its limits.
+pub(super) fn checks(title: &str, code: u8, answer: &Answer, limits: &[LimitOutcome]) -> Vec<SheetCheck> {
+    std::iter::once(SheetCheck::of_code(title, code, &answer.result)).chain(limit_checks(limits)).collect()
+}
 
 /// The table of limits; `None` without any.
 pub fn limit_table(limits: &[LimitOutcome]) -> Option<SheetBlock> {

@@ -132,6 +132,7 @@ impl ResultDocument for Repeats {
         limits::add_to(&mut answer, &self.validity.limits);
         Sheet {
             title: self.name.clone(),
+            checks: limits::checks("precision", self.state.code(), &answer, &self.validity.limits),
             answer,
             tone: tone(self.state),
             blocks: std::iter::once(SheetBlock::Table(table(self)))

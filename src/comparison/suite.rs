@@ -13,6 +13,7 @@ use super::{
 };
 use crate::analysis::{ComparisonVerdict, NoiseFloor};
 use crate::import::{Metric, Observation, TestSample, shortened};
+use crate::sheet::{Answer, Sheet, SheetCheck, SheetColumn, SheetTable};
 use crate::util::count::{count, is_or_are};
 use crate::util::printable;
 use crate::util::table::{Align, Table};
@@ -114,6 +115,41 @@ impl SuiteComparison {
         named.map(|test| format!("`{}`", printable::line(&test.name))).collect()
     }
 
+    /// The line of a test: its name, the means of both sides, their ratio and the verdict.
+    fn line(&self, test: &SuiteTest) -> [String; 5] {
+        let mean = |values: &[f64]| figure(&self.metric, geometric_mean(values));
+        let [a, b, ratio, verdict] = match &test.comparison {
+            Some(found) => {
+                let shown = found.ratio_with_floor.unwrap_or(found.ratio);
+                let verdict = test.verdict.name().to_owned();
+                [mean(&found.a.values), mean(&found.b.values), ratio(shown), verdict]
+            }
+            None => [dash(), dash(), dash(), "not compared".to_owned()],
+        };
+        [test.name.clone(), a, b, ratio, verdict]
+    }
+
+    /// The table of the tests with the verdict, and a check for each.
+    pub(crate) fn sheet(&self) -> Sheet {
+        let [a, b] = [&self.a, &self.b].map(|side| SheetColumn::numbers(side));
+        let [test, ratio, verdict] = ["test", "B/A", "verdict"].map(SheetColumn::words);
+        let mut table = SheetTable::of("Tests", [test, a, b, ratio, verdict]);
+        let mut checks = Vec::new();
+        for test in &self.tests {
+            let line = self.line(test);
+            let text = test.not_compared.clone().unwrap_or_else(|| format!("{}: B/A {}", line[4], line[3]));
+            checks.push(SheetCheck::of_code(&test.name, test.verdict.code(), &text));
+            table.row(line);
+        }
+        Sheet {
+            title: format!("{}: {} and {}", with_direction(&self.metric), self.a, self.b),
+            answer: Answer::of_part(self.sentence()),
+            blocks: table.block().into_iter().collect(),
+            checks,
+            ..Sheet::default()
+        }
+    }
+
     /// Returns the table of the tests, and as the last line the verdict.
     pub(crate) fn text(&self) -> String {
         let mut table = Table::new([
@@ -124,16 +160,7 @@ impl SuiteComparison {
             ("verdict", Align::Left),
         ]);
         for test in &self.tests {
-            let mean = |values: &[f64]| figure(&self.metric, geometric_mean(values));
-            let [a, b, ratio, verdict] = match &test.comparison {
-                Some(found) => {
-                    let shown = found.ratio_with_floor.unwrap_or(found.ratio);
-                    let verdict = test.verdict.name().to_owned();
-                    [mean(&found.a.values), mean(&found.b.values), ratio(shown), verdict]
-                }
-                None => [dash(), dash(), dash(), "not compared".to_owned()],
-            };
-            table.row([test.name.clone(), a, b, ratio, verdict]);
+            table.row(self.line(test));
         }
         let title = match self.metric.parse::<Metric>() {
             Ok(metric) => format!("{}: {}\n\n", with_direction(&self.metric), metric.about()),

@@ -3,7 +3,8 @@
 
 use super::{Validity, cautions, notes};
 use crate::analysis::{
-    Capacity, Estimate, LoadPoint, OverallResponse, ResponseMethod, independent_mean, knee, overall_response,
+    Capacity, Estimate, LoadPoint, OverallResponse, RepeatState, ResponseMethod, independent_mean, knee,
+    overall_response,
 };
 use crate::import::{Metric, Observation, REQUEST_RESPONSE, REQUESTS};
 use crate::result::{LimitVerdict, MIN_BEYOND};
@@ -238,6 +239,17 @@ impl Sweep {
     pub fn missing_runs(&self) -> Option<(u64, u64)> {
         let made = self.points.iter().map(|point| point.runs + point.failed).sum();
         self.planned_runs.filter(|planned| *planned > made).map(|planned| (made, planned))
+    }
+
+    /// The exit status of a command with this result. A curve without a point is no result. That the budget ended before
+    /// the last run has a status.
+    pub(crate) fn code(&self) -> u8 {
+        match (&self.capacity, self.overall, self.missing_runs()) {
+            (Some(found), ..) => found.code(),
+            (None, None, _) => 1,
+            (None, Some(_), Some(_)) => RepeatState::NotConverged.code(),
+            (None, Some(_), None) => 0,
+        }
     }
 
     /// True if the curve is of the requests of an open loop.

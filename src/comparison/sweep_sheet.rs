@@ -261,6 +261,7 @@ impl ResultDocument for Sweep {
         limits::add_to(&mut answer, &self.validity.limits);
         Sheet {
             title: self.name.clone(),
+            checks: limits::checks(&self.factor, self.code(), &answer, &self.validity.limits),
             answer,
             tone: if is_whole { Tone::Neutral } else { Tone::Bad },
             blocks: std::iter::once(SheetBlock::Table(table(self)))

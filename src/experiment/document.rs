@@ -37,22 +37,13 @@ impl ExperimentDocument {
         }
     }
 
-    /// The exit status of a command with this result. A curve without a point is no result, nor is an experiment without
-    /// a complete run or without a figure that it asks for. That the budget ended before the last run has a status.
+    /// The exit status of a command with this result.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Repeats(found) => found.state.code(),
             Self::Comparison(found) => found.verdict.code(),
-            Self::Sweep(Sweep { capacity: Some(found), .. }) => found.code(),
-            Self::Sweep(found) => match (found.overall, found.missing_runs()) {
-                (None, _) => 1,
-                (Some(_), Some(_)) => RepeatState::NotConverged.code(),
-                (Some(_), None) => 0,
-            },
-            Self::Factorial(found) => {
-                let has_result = found.cells.iter().any(|cell| cell.runs > 0) && found.has_all_metrics();
-                if has_result { found.state.code() } else { 1 }
-            }
+            Self::Sweep(found) => found.code(),
+            Self::Factorial(found) => found.code(),
         }
     }
 }
@@ -130,7 +121,7 @@ impl RecordedExperiment {
             conditions: condition_lines(&[&runs]),
             ..Answer::default()
         };
-        Sheet { title: self.experiment.name.clone(), answer, tone: Tone::Bad, blocks: Vec::new() }
+        Sheet { title: self.experiment.name.clone(), answer, tone: Tone::Bad, ..Sheet::default() }
     }
 
     /// Returns notes on runs that are missing.

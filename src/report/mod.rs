@@ -11,6 +11,7 @@
 //! `result`, `docs/result.schema.json` and `result::fixture`; a test checks that the three agree.
 
 pub mod benchstat;
+pub(crate) mod checks;
 pub(crate) mod columns;
 mod conclusion;
 mod devices;
@@ -55,6 +56,8 @@ pub static TABLE: &[&dyn Report] = &[
     &markdown_runs::MarkdownRuns,
     &openmetrics::OpenMetrics,
     &benchstat::Benchstat,
+    &checks::Junit,
+    &checks::Github,
     &hgrm::Hgrm,
     &hlog::Hlog,
     &filebench::Filebench15,

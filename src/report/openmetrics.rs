@@ -93,7 +93,7 @@ fn summary(labels: &str, flowop: &FlowopResult, out: &mut dyn Write) -> io::Resu
 }
 
 /// Escapes a label value.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

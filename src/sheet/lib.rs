@@ -9,10 +9,13 @@ mod axis;
 pub mod bencher;
 pub mod benchstat;
 mod chart;
+mod check;
 pub mod csv;
 mod drawing;
 mod figures;
+pub mod github;
 pub mod html;
+pub mod junit;
 pub mod latex;
 pub mod mail;
 pub mod markdown;
@@ -22,6 +25,7 @@ pub mod text;
 pub use answer::{Answer, Usability};
 pub use axis::{AxisUnit, ChartAxis};
 pub use chart::{Chart, ChartPoint, Symbol};
+pub use check::{CheckOutcome, SheetCheck};
 pub use drawing::{Drawing, is_picture};
 pub use figures::{Figures, Series};
 pub use table::{Media, SheetColumn, SheetTable};
@@ -39,6 +43,9 @@ pub struct Sheet {
     pub tone: Tone,
     /// The parts, in the order of text.
     pub blocks: Vec<SheetBlock>,
+    /// What passed and what did not.
+    #[serde(skip)]
+    pub checks: Vec<SheetCheck>,
 }
 
 /// Whether a result is good.

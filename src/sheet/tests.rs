@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use super::{
-    Answer, AxisUnit, Chart, ChartAxis, ChartPoint, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn,
-    SheetTable, Symbol, Tone, Usability,
+    Answer, AxisUnit, Chart, ChartAxis, ChartPoint, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetCheck,
+    SheetColumn, SheetTable, Symbol, Tone, Usability,
 };
-use super::{bencher, benchstat, csv, html, latex, mail, markdown, text};
+use super::{bencher, benchstat, csv, github, html, junit, latex, mail, markdown, text};
 
 fn sheet() -> Sheet {
     let columns = [
@@ -32,7 +32,8 @@ fn sheet() -> Sheet {
         SheetBlock::Part(part),
         note(NoteLabel::Note, "give `--runs 9`"),
     ];
-    Sheet { title: "x\ny".to_owned(), answer: Answer::of_part("good: *all*".to_owned()), tone: Tone::Good, blocks }
+    let answer = Answer::of_part("good: *all*".to_owned());
+    Sheet { title: "x\ny".to_owned(), answer, tone: Tone::Good, blocks, ..Sheet::default() }
 }
 
 #[test]
@@ -298,4 +299,20 @@ fn the_keyboard_reaches_the_marks_of_a_picture_unless_they_are_many() {
     let many = drawing(49);
     assert_eq!((count(&many, "tabindex"), count(&many, "class=\"tip\""), count(&many, "<title>")), (0, 0, 49));
     assert!(many.contains("role=\"img\""), "{many}");
+}
+
+#[test]
+fn names_are_no_markup_of_junit_and_github() {
+    let check = |name: &str, code: u8| SheetCheck::of_code(name, code, "<b> & \"5 %\" -->\n::error::y");
+    let sheet = Sheet { checks: vec![check("a\">", 0), check("b:,c", 10), check("d", 11)], ..sheet() };
+    let text = junit::write(&sheet);
+    assert!(text.contains(" tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\">"), "{text}");
+    assert!(text.contains(" name=\"a&quot;&gt;\"><system-out>&lt;b&gt; &amp; &quot;5 %&quot; --&gt;"), "{text}");
+    assert!(!text.contains("<b>") && text.lines().count() == 8, "{text}");
+    assert_eq!(
+        github::annotations(&sheet),
+        "<!--\n::error title=x%0Ay%3A b%3A%2Cc::<b> & \"5 %25\" - ->%0A::error::y\n\
+         ::warning title=x%0Ay%3A d::<b> & \"5 %25\" - ->%0A::error::y\n-->\n\n"
+    );
+    assert_eq!(github::annotations(&Sheet::default()), "");
 }

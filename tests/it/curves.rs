@@ -198,7 +198,7 @@ fn results_of_three_directories_are_compared_test_by_test() {
         (&["--over", "odl"][..], "no side is named `odl`"),
         (&["--over", "new,old,base"], "`--over` has all sides"),
         (&["--tolerance", "5%"], "is not for more than two sides"),
-        (&["--format", "csv"], "their formats are `text`, `markdown`, `latex` and `json`"),
+        (&["--format", "csv"], "their formats are `text`, `markdown`, `latex`, `json`"),
         (&["--improvement", "both"], "--over"),
     ] {
         let said = compare(words).run().exits(2).stderr;

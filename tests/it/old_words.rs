@@ -38,7 +38,7 @@ fn an_option_of_another_form_is_refused() {
     for (words, says) in [
         ("compare curve.txt", "<B>"),
         ("compare --curve curve.txt --method study", "its methods are `sfs2` and `sfs3`"),
-        ("compare --curve curve.txt --format csv", "their formats are `text` and `json`"),
+        ("compare --curve curve.txt --format csv", "their formats are `text`, `json`"),
         ("compare --curve curve.txt new", "--curve"),
         ("compare --tests tests.txt --tolerance 1%", "`--tolerance` is not for a file of figures"),
         ("compare --tests old new --lower-is-better", "the direction of a metric is known"),

@@ -104,7 +104,13 @@ impl Fidelity {
         };
         let about = format!("{} of runs. {unit}", count(self.pairs as u64, "pair")).trim_end().to_owned();
         let answer = Answer { about, result: self.result(), details, ..Answer::default() };
-        Sheet { title: "Fidelity".to_owned(), answer, tone, blocks: blocks.into_iter().flatten().collect() }
+        Sheet {
+            title: "Fidelity".to_owned(),
+            answer,
+            tone,
+            blocks: blocks.into_iter().flatten().collect(),
+            ..Sheet::default()
+        }
     }
 
     /// The comparison for programs.

@@ -1,0 +1,28 @@
+//! A sheet for GitHub: an annotation for each check that did not pass, and the Markdown of the step's summary. The
+//! annotations are in a comment, so that one text is both.
+
+use super::{CheckOutcome, Sheet, markdown};
+
+pub fn write(sheet: &Sheet) -> String {
+    annotations(sheet) + &markdown::write(sheet)
+}
+
+/// The annotations, each a line; empty without any.
+pub fn annotations(sheet: &Sheet) -> String {
+    let mut lines = String::new();
+    for check in &sheet.checks {
+        let kind = match check.outcome {
+            CheckOutcome::Passed => continue,
+            CheckOutcome::Failed => "error",
+            CheckOutcome::Unclear => "warning",
+        };
+        let title = escaped(&format!("{}: {}", sheet.title, check.name)).replace(':', "%3A").replace(',', "%2C");
+        lines += &format!("::{kind} title={title}::{}\n", escaped(&check.text));
+    }
+    if lines.is_empty() { lines } else { format!("<!--\n{lines}-->\n\n") }
+}
+
+/// A text that ends neither the line nor the comment.
+fn escaped(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A").replace("--", "- -")
+}
