@@ -5,7 +5,7 @@ use super::console;
 use super::experiment_host::known_floor;
 use super::experiments::{print_text, verdict_status};
 use super::last_results::NamedSide;
-use super::pages::page_target;
+use super::page_files::page_target;
 use super::usage::import_help;
 use crate::analysis::{Direction, NoiseFloor, Tolerance};
 use crate::comparison::{

@@ -329,6 +329,9 @@ pub(super) struct FileArgs {
     /// Print the cells, their runs, the commands and the measured time, and start nothing
     #[arg(long)]
     pub(super) plan: bool,
+    /// Make the runs of this cell only, such as `mail,vol1`
+    #[arg(long, value_name = "CELL", conflicts_with = "resume")]
+    pub(super) only: Option<String>,
     /// Multiply the sizes, counts and run times of all cells by F (0 to 1), to try an experiment; the time and room of the
     /// full size are printed first. Run times that the command line gives stay
     #[arg(long, value_name = "F", value_parser = scale)]

@@ -1,16 +1,24 @@
 //! `wmlrun history`: a folder of results by tests and nights, and a verdict on the last night.
 
 use super::console::{notice, print_lines};
-use super::history_args::{HistoryCommand, ShownHistory};
+use super::history_args::{ExportedNights, HistoryCommand, ShownHistory};
+use super::page_files::{drawn_target, write_to};
+use super::stdout::Stdout;
 use super::usage::import_help;
 use crate::comparison::AsJson as _;
 use crate::diag::{Failure, Status};
-use crate::history::{AcceptedLevel, AddedRuns, History, HistoryFolder, NewRuns, NightReport, SHOWN_NIGHTS, TestName};
+use crate::history::{
+    AcceptedLevel, AddedRuns, History, HistoryFolder, HistoryRun, NewRuns, NightName, NightReport, SHOWN_NIGHTS,
+    TestName,
+};
 use crate::import::{self, HistoryResult, Metric, Observation};
+use crate::page;
+use crate::sheet::mail;
 use crate::util::count::count;
 use crate::util::timestamp::local_day;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// The years that are read for a verdict, which is one on at most 400 nights.
 const JUDGED_YEARS: usize = 2;
@@ -21,11 +29,39 @@ pub(super) fn history(what: HistoryCommand) -> Result<u8, Failure> {
         HistoryCommand::Add { folder, results, night, place, metrics } => {
             add(&folder, &results, &AddWish { night, place, metrics })
         }
-        HistoryCommand::Check { shown } => {
-            let (_, history) = read(&shown.folder, JUDGED_YEARS)?;
-            let report = report(&history, &shown, SHOWN_NIGHTS)?;
+        HistoryCommand::Check { shown, confirm } => {
+            let judged = || report(&read(&shown.folder, JUDGED_YEARS)?.1, &shown.folder, &shown.metric, SHOWN_NIGHTS);
+            let mut report = judged()?;
+            if let Some(command) = confirm
+                && confirmed(&shown, &report, &command)?
+            {
+                report = judged()?;
+            }
             print_lines(shown.format.write(|| report.json(), || report.sheet()).trim_end());
             Ok(report.state.code())
+        }
+        HistoryCommand::Bisect { folder, test, metric } => {
+            let (_, history) = read(&folder, JUDGED_YEARS)?;
+            let of = find(&history, &test)?;
+            let report = report(&history, &folder, &metric, SHOWN_NIGHTS)?;
+            let sheet = report.boundary_sheet(&of).ok_or_else(|| {
+                Failure::wrong(format!("`{test}` is not worse"), "`wmlrun history check` names the tests that are")
+            })?;
+            print_lines(mail::write(&sheet).trim_end());
+            Ok(0)
+        }
+        HistoryCommand::Plot { folder, test, output, metric, force } => {
+            plot(&folder, test.as_deref(), &output, &metric, force)
+        }
+        HistoryCommand::Export { folder, format } => {
+            let (_, history) = read(&folder, usize::MAX)?;
+            let text = match format {
+                ExportedNights::Csv => history.csv(),
+                ExportedNights::Openmetrics => history.openmetrics(),
+            };
+            // `Stdout` records the error.
+            let _ = Stdout.write_all(text.as_bytes());
+            Ok(0)
         }
         HistoryCommand::Show { shown, test } => show(&shown, test.as_deref()),
         HistoryCommand::Accept { folder, test, since, why } => {
@@ -34,11 +70,14 @@ pub(super) fn history(what: HistoryCommand) -> Result<u8, Failure> {
             dir.accept(AcceptedLevel { test, place, since, why }).map_err(failed(&folder))?;
             Ok(0)
         }
-        HistoryCommand::Forget { folder, test, night } => {
+        HistoryCommand::Forget { folder, test, night, keep } => {
             let (dir, history) = read(&folder, usize::MAX)?;
             let of = test.as_deref().map(|test| find(&history, test)).transpose()?;
-            let is_it = |run: &crate::history::HistoryRun| {
-                of.as_ref().is_none_or(|of| of.is(&run.test, &run.place))
+            let first = keep.and_then(|keep| history.first_of_last(keep.get()));
+            let is_it = |run: &HistoryRun| {
+                let is_old = || first.is_some_and(|first| run.night.as_str() < first);
+                (keep.is_none() || is_old())
+                    && of.as_ref().is_none_or(|of| of.is(&run.test, &run.place))
                     && night.as_ref().is_none_or(|n| *n == run.night)
             };
             // What was accepted of a test stays as long as it has other nights.
@@ -86,15 +125,70 @@ fn find(history: &History, text: &str) -> Result<TestName, Failure> {
 }
 
 /// Judges a history by the metric that is asked for.
-fn report(history: &History, shown: &ShownHistory, nights: usize) -> Result<NightReport, Failure> {
-    let report = NightReport::of(history, &shown.metric, nights);
+fn report(history: &History, folder: &Path, metric: &Metric, nights: usize) -> Result<NightReport, Failure> {
+    let report = NightReport::of(history, metric, nights);
     match report.tests.iter().any(|test| test.reference.is_some()) {
         true => Ok(report),
         false => Err(Failure::wrong(
-            format!("no run in {} has `{}`", shown.folder.display(), shown.metric),
-            format!("add the results again with `--metric {}` after `wmlrun history forget`", shown.metric),
+            format!("no run in {} has `{metric}`", folder.display()),
+            format!("add the results again with `--metric {metric}` after `wmlrun history forget`"),
         )),
     }
+}
+
+/// Makes the suspects again, each with the command of the user, and adds their results as the second part of the night.
+/// Returns whether there are any.
+fn confirmed(shown: &ShownHistory, report: &NightReport, command: &str) -> Result<bool, Failure> {
+    let folder = &shown.folder;
+    let dir = HistoryFolder::create(folder).map_err(failed(folder))?;
+    let night = report.night.clone().unwrap_or_default();
+    let mut is_any = false;
+    for (n, test) in (1..).zip(report.suspects()) {
+        let results = dir.second_results(&format!("{night}-{n}")).map_err(failed(folder))?;
+        notice(&format!("{} is suspect: {command}", test.label));
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(io::stderr());
+        let variables = [("WMLRUN_TEST", test.test.as_str()), ("WMLRUN_PLACE", test.place.as_str())];
+        let status = shell.envs(variables).env("WMLRUN_RESULTS", &results).status();
+        let status = status.map_err(|e| Failure::failed(format!("`{command}` can't be started: {e}"), ""))?;
+        let of = TestName { test: test.test.clone(), place: test.place.clone() };
+        let night = NightName { date: night.clone(), again: true };
+        let found = import::history_results(&results).ok().map(|found| found.results).unwrap_or_default();
+        let is_only = found.len() == 1;
+        let mut new = NewRuns::default();
+        let is_of = |result: &&HistoryResult| is_only || result.test == of.test;
+        for run in found.iter().filter(is_of).flat_map(|result| &result.runs) {
+            is_any |= new.push(run, &night, &of, std::slice::from_ref(&shown.metric));
+        }
+        if dir.add(new).map_err(failed(folder))?.added == 0 {
+            let text = format!("`{command}` made no result of {} ({status})", test.label);
+            return Err(Failure::failed(text, "it must leave a result at `$WMLRUN_RESULTS`"));
+        }
+    }
+    Ok(is_any)
+}
+
+/// Writes the pictures of the nights. Returns the exit status.
+fn plot(folder: &Path, test: Option<&str>, output: &Path, metric: &Metric, force: bool) -> Result<u8, Failure> {
+    let (_, history) = read(folder, usize::MAX)?;
+    let of = test.map(|test| find(&history, test)).transpose()?;
+    let mut report = report(&history, folder, metric, usize::MAX)?;
+    if let Some(of) = &of {
+        report.tests.retain(|test| of.is(&test.test, &test.place));
+    }
+    let is_picture = output.extension().is_some_and(|end| end == "svg");
+    let text = match &report.tests[..] {
+        [test] if is_picture => {
+            let picture = page::night_picture(&report, test);
+            picture.drawing.file(&picture.title, &report.metric, &picture.legend)
+        }
+        _ if is_picture => {
+            return Err(Failure::wrong("a picture is of one test", "name it, or write a page: `-o nights.html`"));
+        }
+        _ => page::night_page(&report).map_err(|e| Failure::failed(format!("can't make the page: {e}"), ""))?,
+    };
+    write_to(&drawn_target(output, is_picture, force)?, &text)?;
+    Ok(0)
 }
 
 /// Prints the tests, or the nights of one. Returns the exit status.
@@ -102,7 +196,8 @@ fn show(shown: &ShownHistory, test: Option<&str>) -> Result<u8, Failure> {
     let years = if test.is_some() { usize::MAX } else { JUDGED_YEARS };
     let (_, history) = read(&shown.folder, years)?;
     let of = test.map(|test| find(&history, test)).transpose()?;
-    let mut report = report(&history, shown, if of.is_some() { usize::MAX } else { SHOWN_NIGHTS })?;
+    let nights = if of.is_some() { usize::MAX } else { SHOWN_NIGHTS };
+    let mut report = report(&history, &shown.folder, &shown.metric, nights)?;
     if let Some(of) = &of {
         report.tests.retain(|test| of.is(&test.test, &test.place));
     }
@@ -141,9 +236,10 @@ fn take(new: &mut NewRuns, result: &HistoryResult, wish: &AddWish) -> Result<u64
     let mut taken = 0;
     for run in &result.runs {
         let of_run = || first.or(run.started).and_then(local_day);
-        let night = wish.night.clone().or_else(of_run).ok_or_else(|| {
+        let date = wish.night.clone().or_else(of_run).ok_or_else(|| {
             Failure::wrong(format!("the date of {} is unknown", run.source), "give it: `--night DATE`")
         })?;
+        let night = NightName { date, again: false };
         let place = wish.place.clone().unwrap_or_else(|| place(run));
         let of = TestName { test: result.test.clone(), place };
         taken += u64::from(new.push(run, &night, &of, &wish.metrics));

@@ -4,7 +4,8 @@ use super::choices::{FigureFormat, choice};
 use super::completion;
 use crate::import::Metric;
 use crate::util::timestamp::is_day;
-use clap::{ArgGroup, Args, Subcommand, ValueHint};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum, ValueHint};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// What `wmlrun history` does.
@@ -36,6 +37,48 @@ pub(super) enum HistoryCommand {
     Check {
         #[command(flatten)]
         shown: ShownHistory,
+        /// Run this command for each suspect, once a night: it makes the test again, and a second bad result decides. It is
+        /// given the test, its directory, and where its results go, as `$WMLRUN_TEST`, `$WMLRUN_PLACE` and
+        /// `$WMLRUN_RESULTS`
+        #[arg(long, value_name = "COMMAND")]
+        confirm: Option<String>,
+    },
+    /// Write the conditions of the last good night of a test and of the first bad one, as text for a mail
+    Bisect {
+        /// The folder of the history
+        #[arg(value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+        /// The test, as `check` calls it
+        test: String,
+        /// The metric
+        #[arg(long, value_name = "METRIC", default_value = "ops", add = completion::metrics())]
+        metric: Metric,
+    },
+    /// Write a page with a picture of the nights of each test, or the picture of one
+    Plot {
+        /// The folder of the history
+        #[arg(value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+        /// The test, as `check` calls it
+        test: Option<String>,
+        /// The file: a page, or with the ending `.svg` the picture of a test
+        #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        output: PathBuf,
+        /// The metric
+        #[arg(long, value_name = "METRIC", default_value = "ops", add = completion::metrics())]
+        metric: Metric,
+        /// Replace the file whatever it contains
+        #[arg(long)]
+        force: bool,
+    },
+    /// Print the runs of all nights for other programs
+    Export {
+        /// The folder of the history
+        #[arg(value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+        /// The format
+        #[arg(long, value_enum, default_value_t = ExportedNights::Csv)]
+        format: ExportedNights,
     },
     /// Show the tests with their last nights, or all nights of one test
     Show {
@@ -58,8 +101,8 @@ pub(super) enum HistoryCommand {
         #[arg(long, value_name = "TEXT")]
         why: String,
     },
-    /// Remove a test, a night, or a night of a test from a history
-    #[command(group(ArgGroup::new("forgotten").args(["test", "night"]).required(true).multiple(true)))]
+    /// Remove a test, a night, a night of a test, or old nights from a history
+    #[command(group(ArgGroup::new("forgotten").args(["test", "night", "keep"]).required(true).multiple(true)))]
     Forget {
         /// The folder of the history
         #[arg(value_hint = ValueHint::DirPath)]
@@ -69,11 +112,23 @@ pub(super) enum HistoryCommand {
         /// The night
         #[arg(long, value_name = "DATE", value_parser = night)]
         night: Option<String>,
+        /// All nights but the last N
+        #[arg(long, value_name = "N", conflicts_with_all = ["test", "night"])]
+        keep: Option<NonZeroUsize>,
     },
 }
 
+/// A format of the runs of a history.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(super) enum ExportedNights {
+    /// A table with a line for each run
+    Csv,
+    /// Samples with their times, from which `promtool` makes blocks for Prometheus
+    Openmetrics,
+}
+
 /// Which history is shown, and how.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(super) struct ShownHistory {
     /// The folder of the history
     #[arg(value_hint = ValueHint::DirPath)]

@@ -41,6 +41,7 @@ mod live_stream;
 mod option_values;
 mod man;
 mod neighbours;
+mod page_files;
 mod pages;
 mod program_help;
 #[cfg(feature = "mpi")]

@@ -5,6 +5,7 @@ use super::console;
 use super::experiment_host::floor_of;
 use super::experiments::print_text;
 use super::last_results::is_last;
+use super::page_files::{open, page_target, write_to};
 use super::recording::{is_trace, no_other};
 use super::run_tables::RUN_TABLES;
 use super::screen::report_size;
@@ -16,7 +17,7 @@ use crate::diag::Failure;
 use crate::experiment::{ExperimentKind, RecordedExperiment};
 use crate::import::{self, Metric};
 use crate::os::held_dir::HeldDir;
-use crate::output::{FileIdentity, Target, file_id};
+use crate::output::Target;
 use crate::page::{self, PageError, ResultSource};
 use crate::report::screen::ScreenReport;
 use crate::report::text::Text;
@@ -26,7 +27,7 @@ use crate::session::library;
 use crate::sheet::mail;
 use crate::util::markdown::literal;
 use crate::util::printable;
-use std::io::{ErrorKind, IsTerminal};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// Where the results go.
@@ -135,7 +136,7 @@ pub(super) fn report(
         (ExportFormat::Page, _) => page::html(&sources, outputs.title.as_deref())
             .map_err(|e| Failure::failed(format!("can't make the page: {e}"), ""))?,
     };
-    write(target, &text)?;
+    write(target.as_ref(), &text)?;
     Ok(0)
 }
 
@@ -144,7 +145,7 @@ pub(super) fn page_of_run(document: Document, output: &Path, force: bool) -> Res
     let target = page_target(output, &[], force)?;
     let name = names::script(&document).to_owned();
     let page = page::html(&[ResultSource::Runs { name, document: Box::new(document) }], None);
-    write(Some(target), &page.map_err(|e| Failure::failed(format!("can't make the page: {e}"), ""))?)
+    write(Some(&target), &page.map_err(|e| Failure::failed(format!("can't make the page: {e}"), ""))?)
 }
 
 fn read(paths: &[PathBuf], metrics: &[Metric]) -> Result<Vec<ResultSource>, Failure> {
@@ -185,13 +186,14 @@ fn read(paths: &[PathBuf], metrics: &[Metric]) -> Result<Vec<ResultSource>, Fail
 }
 
 /// Writes a text to a target, or else to standard output.
-fn write(target: Option<Target>, text: &str) -> Result<(), Failure> {
-    let Some(target) = target else {
-        print_text(text);
-        return Ok(());
-    };
-    let written = target.write(&mut |out| out.write_all(text.as_bytes()));
-    written.map_err(|e| Failure::failed(format!("the output can't be written: {e}"), "give another path"))
+fn write(target: Option<&Target>, text: &str) -> Result<(), Failure> {
+    match target {
+        Some(target) => write_to(target, text),
+        None => {
+            print_text(text);
+            Ok(())
+        }
+    }
 }
 
 /// Writes the pictures of the page to files in a directory. All files are checked before the first is written.
@@ -208,7 +210,7 @@ fn write_pictures(dir: &Path, paths: &[PathBuf], sources: &[ResultSource], force
     let open =
         |name: &str| open(&dir.join(name), paths, crate::sheet::is_picture, ", and is not a picture of wmlrun", force);
     let targets = files.iter().map(|file| open(&file.name)).collect::<Result<Vec<_>, _>>()?;
-    files.iter().zip(targets).try_for_each(|(file, target)| write(Some(target), &file.text))
+    files.iter().zip(targets).try_for_each(|(file, target)| write(Some(&target), &file.text))
 }
 
 /// The result of an experiment in a format.
@@ -355,31 +357,4 @@ fn with_floor(source: ResultSource) -> ResultSource {
         }
         other => other,
     }
-}
-
-/// Opens the file of a page, which must not be one of the results. Without `force` only a page is replaced.
-pub(super) fn page_target(output: &Path, results: &[PathBuf], force: bool) -> Result<Target, Failure> {
-    open(output, results, page::is_page, ", and is not a page of wmlrun", force)
-}
-
-/// Opens an output. It must not be one of the results, nor, unless `force` is set, an existing file that `is_own` does not
-/// accept; `kind` then ends the error.
-fn open(
-    output: &Path,
-    paths: &[PathBuf],
-    is_own: fn(&[u8]) -> bool,
-    kind: &str,
-    force: bool,
-) -> Result<Target, Failure> {
-    let results: Vec<FileIdentity> = paths.iter().filter_map(|path| file_id(path)).collect();
-    let target = Target::open(output, &results).and_then(|target| target.recognizing(is_own).unless_foreign(force));
-    target.map_err(|e| {
-        let (text, help) = match e.kind() {
-            ErrorKind::AlreadyExists => {
-                (format!("{} exists{kind}", output.display()), "give another path, or replace the file with `--force`")
-            }
-            _ => (format!("{} can't be written: {e}", output.display()), "give another path"),
-        };
-        Failure::refused(text, help)
-    })
 }

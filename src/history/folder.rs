@@ -3,7 +3,7 @@
 //! Who changes a file holds the lock of the folder. A reader takes none: lines are appended by one call, and files replaced
 //! as a whole. A line that can't be read is left out with a note.
 
-use super::line::{AcceptedLevel, HistoryLine, HistoryRun, LINES_SCHEMA, StoredConditions};
+use super::line::{AcceptedLevel, HistoryLine, HistoryRun, LINES_SCHEMA, NightName, StoredConditions};
 use super::tests_of_nights::{History, TestName};
 use crate::import::{Metric, Observation};
 use crate::os::OFlags;
@@ -14,10 +14,13 @@ use crate::util::count::count;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The file that is locked during changes.
 const LOCK: &str = "lock";
+
+/// The directory of the results of what was made again.
+const SECOND: &str = "again";
 
 /// The ending of the file of a year.
 const ENDING: &str = ".jsonl";
@@ -47,9 +50,9 @@ pub struct NewRuns(BTreeMap<String, Vec<(StoredConditions, HistoryRun)>>);
 
 impl NewRuns {
     /// Adds a run. Returns whether it has one of the metrics.
-    pub fn push(&mut self, run: &Observation, night: &str, of: &TestName, wanted: &[Metric]) -> bool {
+    pub fn push(&mut self, run: &Observation, night: &NightName, of: &TestName, wanted: &[Metric]) -> bool {
         let Some(found) = HistoryRun::of(run, night, &of.test, &of.place, wanted) else { return false };
-        self.0.entry(year(night)).or_default().push(found);
+        self.0.entry(year(&night.date)).or_default().push(found);
         true
     }
 }
@@ -151,6 +154,18 @@ impl HistoryFolder {
             }
             Ok(found)
         })
+    }
+
+    /// The path for the results of what is made again in a night. It does not exist.
+    pub fn second_results(&self, name: &str) -> io::Result<PathBuf> {
+        let dir = self.dir.enter_or_make(OsStr::new(SECOND))?;
+        let names = std::iter::once(name.to_owned()).chain((2..).map(|n| format!("{name}.{n}")));
+        for name in names {
+            if dir.find(OsStr::new(&name))?.is_none() {
+                return Ok(dir.path().join(name));
+            }
+        }
+        Err(ErrorKind::AlreadyExists.into())
     }
 
     /// Keeps that the level of a test is a new one since a night.

@@ -62,6 +62,9 @@ pub struct HistoryRun {
     /// Whether other programs used the processors or the devices.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) disturbed: bool,
+    /// Whether it was made again, later in the same night, because the test was suspect.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
     /// The digest of its conditions.
     pub(super) conditions: String,
     pub(super) metrics: BTreeMap<String, f64>,
@@ -78,6 +81,15 @@ pub struct AcceptedLevel {
     pub why: String,
 }
 
+/// The night of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NightName {
+    /// Its day, such as `2026-11-20`.
+    pub date: String,
+    /// Whether it is the second part of the night, in which suspects are made again.
+    pub again: bool,
+}
+
 /// The first 16 digits of the digest of a text.
 fn short_digest(text: &str) -> String {
     sha256(text).chars().take(16).collect()
@@ -87,7 +99,7 @@ impl HistoryRun {
     /// The lines of an observation: its conditions and its run. `None` if it has none of the metrics.
     pub(super) fn of(
         observation: &Observation,
-        night: &str,
+        night: &NightName,
         test: &str,
         place: &str,
         wanted: &[Metric],
@@ -101,7 +113,7 @@ impl HistoryRun {
         }
         // A row of a table has fewer metrics than the result of the same run.
         let first = metrics.get("ops").map_or_else(|| format!("{metrics:?}"), f64::to_string);
-        let started = observation.started.map_or_else(|| night.to_owned(), |started| started.to_string());
+        let started = observation.started.map_or_else(|| night.date.clone(), |started| started.to_string());
         let short = |value: &String| match value.len() > LONGEST_VALUE {
             true => short_digest(value),
             false => value.clone(),
@@ -112,11 +124,12 @@ impl HistoryRun {
         let digest = short_digest(&format!("{values:?}"));
         let run = Self {
             id: short_digest(&format!("{started} {} {first}", observation.workload)),
-            night: night.to_owned(),
+            night: night.date.clone(),
             test: test.to_owned(),
             place: place.to_owned(),
             started: observation.started,
             disturbed: observation.disturbed,
+            again: night.again,
             conditions: digest.clone(),
             metrics,
         };

@@ -2,38 +2,9 @@
 
 use super::tests_of_nights::{History, HistoryTest, TestNight};
 use crate::analysis::{Direction, Estimate, NightState, NightVerdict, judge_nights};
-use crate::comparison::{Difference, differences};
+use crate::comparison::{Difference, condition_lines, differences};
 use crate::import::{Metric, Observation};
-use crate::util::named;
-use serde::{Deserialize, Serialize};
-
-named! {
-    /// What is said of a test, from the best to the worst.
-    #[derive(PartialOrd, Ord)]
-    pub serde enum TestState {
-        Same = "same";
-        /// There are too few nights for a verdict.
-        Unknown = "unknown";
-        /// It has no result of the last night.
-        Missing = "missing";
-        /// The last night is worse, and no second one confirms it.
-        Suspect = "suspect";
-        /// It loses more with each night.
-        Drifting = "drifting";
-        Worse = "worse";
-    }
-}
-
-impl TestState {
-    /// Returns the exit status of a night with such a test.
-    pub fn code(self) -> u8 {
-        match self {
-            Self::Same => 0,
-            Self::Worse | Self::Drifting => 10,
-            Self::Unknown | Self::Missing | Self::Suspect => 11,
-        }
-    }
-}
+use serde::Serialize;
 
 /// The name of what changes if other programs used the machine during some nights only.
 const DISTURBED: &str = "other programs";
@@ -48,7 +19,7 @@ pub struct NightReport {
     pub metric: String,
     pub higher_is_better: bool,
     /// The worst of the tests.
-    pub state: TestState,
+    pub state: NightState,
     pub tests: Vec<NightTest>,
 }
 
@@ -59,7 +30,7 @@ pub struct NightTest {
     pub place: String,
     #[serde(skip)]
     pub label: String,
-    pub state: TestState,
+    pub state: NightState,
     /// The first night that is worse, or the first of the drift; null in other states.
     pub since: Option<String>,
     /// The ratio of the figure since then to the reference: of its mean, or of the end of the drift.
@@ -80,6 +51,19 @@ pub struct NightTest {
     pub alone: Vec<String>,
     /// The figures of the last nights.
     pub course: Vec<CourseNight>,
+    /// The last night before it was worse, drifting or suspect, and the first one on which it was.
+    #[serde(skip)]
+    pub(super) boundary: Option<[BoundaryNight; 2]>,
+}
+
+/// A night on one side of a change.
+#[derive(Clone, Debug)]
+pub(super) struct BoundaryNight {
+    pub(super) night: String,
+    pub(super) value: f64,
+    pub(super) runs: usize,
+    /// Its conditions, in lines.
+    pub(super) conditions: Vec<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -95,23 +79,29 @@ pub struct CourseNight {
     /// The geometric mean of its runs.
     pub value: f64,
     pub runs: u64,
+    /// Whether its runs were made again because the test was suspect.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
     /// What changed since the night before.
     pub changed: Vec<Difference>,
 }
 
 impl History {
+    /// The conditions of a night, each once, as those of runs.
+    fn observations(&self, night: &TestNight<'_>) -> Vec<Observation> {
+        let of_run = |digest: &String| self.conditions.get(digest).cloned().unwrap_or_default();
+        let mut digests: Vec<&String> = night.runs.iter().map(|run| &run.conditions).collect();
+        digests.sort_unstable();
+        digests.dedup();
+        digests.into_iter().map(|d| Observation { conditions: of_run(d), ..Observation::default() }).collect()
+    }
+
     /// What changed from one night of a test to another.
     fn changed(&self, before: &TestNight<'_>, after: &TestNight<'_>) -> Vec<Difference> {
-        let observations = |night: &TestNight<'_>| -> Vec<Observation> {
-            let of_run = |digest: &String| self.conditions.get(digest).cloned().unwrap_or_default();
-            let mut digests: Vec<&String> = night.runs.iter().map(|run| &run.conditions).collect();
-            digests.sort_unstable();
-            digests.dedup();
-            digests.into_iter().map(|d| Observation { conditions: of_run(d), ..Observation::default() }).collect()
-        };
         let is_disturbed = |night: &TestNight<'_>| night.runs.iter().any(|run| run.disturbed);
         let is_equal = before.runs.iter().chain(&after.runs).all(|run| run.conditions == before.runs[0].conditions);
-        let mut found = if is_equal { Vec::new() } else { differences(&observations(before), &observations(after)) };
+        let mut found =
+            if is_equal { Vec::new() } else { differences(&self.observations(before), &self.observations(after)) };
         if is_disturbed(after) && !is_disturbed(before) {
             let [what, a, b] = [DISTURBED, "idle", "busy"].map(str::to_owned);
             found.push(Difference { what, a, b, kind: crate::comparison::DifferenceKind::Setting });
@@ -135,16 +125,17 @@ fn report(
     let direction = metric.direction();
     let nights = &test.nights[test.earlier..];
     let is_tonight = nights.last().is_some_and(|last| Some(last.night) == history.last_night());
-    let state = match found.state {
-        NightState::Worse => TestState::Worse,
-        NightState::Drifting => TestState::Drifting,
-        _ if !is_tonight => TestState::Missing,
-        NightState::Suspect => TestState::Suspect,
-        NightState::Unknown => TestState::Unknown,
-        NightState::Same => TestState::Same,
+    let state = if is_tonight || found.state >= NightState::Drifting { found.state } else { NightState::Missing };
+    // What was made again is of the same date.
+    let tonight = || nights.iter().position(|night| Some(night.night) == history.last_night());
+    let begin = found.since.or_else(|| tonight().filter(|_| state == NightState::Suspect));
+    let boundary = begin.and_then(|night| Some([nights.get(night.checked_sub(1)?)?, &nights[night]]));
+    let boundary_night = |night: &TestNight<'_>| BoundaryNight {
+        night: night.night.to_owned(),
+        value: night.value,
+        runs: night.runs.len(),
+        conditions: condition_lines(&[&history.observations(night)]),
     };
-    let begin = found.since.or_else(|| nights.len().checked_sub(1).filter(|_| state == TestState::Suspect));
-    let changed = begin.and_then(|night| Some(history.changed(nights.get(night.checked_sub(1)?)?, &nights[night])));
     let ends = [found.last.low, found.last.high].map(|end| of_figures(end, direction));
     let shown = test.nights.len().saturating_sub(course);
     let of_night = |n: usize| {
@@ -154,6 +145,7 @@ fn report(
             night: night.night.to_owned(),
             value: night.value,
             runs: night.runs.len() as u64,
+            again: night.runs.iter().any(|run| run.again),
             changed: before.map(|before| history.changed(before, night)).unwrap_or_default(),
         }
     };
@@ -164,7 +156,7 @@ fn report(
         state,
         since: found.since.map(|night| nights[night].night.to_owned()),
         change: found.change.map(|change| of_figures(change, direction)),
-        changed: changed.unwrap_or_default(),
+        changed: boundary.map(|[before, after]| history.changed(before, after)).unwrap_or_default(),
         reference: Some(of_figures(found.reference.exp(), direction)).filter(|value| value.is_finite()),
         ratio: Estimate {
             value: of_figures(found.last.value, direction),
@@ -177,10 +169,17 @@ fn report(
         // Whether the last one stands alone is not known yet.
         alone: found.alone.iter().filter(|n| **n + 1 < nights.len()).map(|n| nights[*n].night.to_owned()).collect(),
         course: (shown..test.nights.len()).map(of_night).collect(),
+        boundary: boundary.map(|boundary| boundary.map(boundary_night)),
     }
 }
 
 impl NightReport {
+    /// The tests that a second part of the night may confirm: the suspects that were not made again yet.
+    pub fn suspects(&self) -> Vec<&NightTest> {
+        let is_open = |test: &&NightTest| test.course.last().is_some_and(|last| !last.again);
+        self.tests.iter().filter(|test| test.state == NightState::Suspect).filter(is_open).collect()
+    }
+
     /// Judges the last night of a history by a metric. Each test has at most so many nights of its course.
     pub fn of(history: &History, metric: &Metric, course: usize) -> Self {
         let direction = metric.direction();
@@ -194,7 +193,7 @@ impl NightReport {
             night: history.last_night().map(str::to_owned),
             metric: metric.to_string(),
             higher_is_better: direction == Direction::HigherIsBetter,
-            state: tests.iter().map(|test| test.state).max().unwrap_or(TestState::Unknown),
+            state: tests.iter().map(|test| test.state).max().unwrap_or(NightState::Unknown),
             tests,
         }
     }

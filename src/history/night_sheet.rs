@@ -1,11 +1,11 @@
 //! What people see of a history: the table of tests with the verdict on the last night, and the nights of one test.
 
 use super::TestName;
-use super::night_report::{CourseNight, NightReport, NightTest, TestState};
-use crate::analysis::Estimate;
+use super::night_report::{BoundaryNight, CourseNight, NightReport, NightTest};
+use crate::analysis::{Estimate, NightState};
 use crate::comparison::{Difference, figure, percent, with_direction};
 use crate::import::shortened;
-use crate::sheet::{Answer, Media, Sheet, SheetBlock, SheetColumn, SheetTable, Tone};
+use crate::sheet::{Answer, Media, Sheet, SheetBlock, SheetCheck, SheetColumn, SheetTable, Tone};
 use crate::util::count::count;
 
 /// The heights of the nights of a course. A step is [`STEP`] of the reference, which has the height [`MIDDLE`].
@@ -44,7 +44,7 @@ fn change(ratio: Estimate) -> String {
 fn verdict(test: &NightTest) -> String {
     match (&test.since, test.state) {
         (Some(since), state) => format!("{} since {since}", state.name()),
-        (None, TestState::Unknown) => format!("unknown after {}", count(test.nights, "night")),
+        (None, NightState::Unknown) => format!("unknown after {}", count(test.nights, "night")),
         (None, state) => state.name().to_owned(),
     }
 }
@@ -77,7 +77,7 @@ fn changed_table(tests: &[NightTest]) -> SheetTable {
 
 impl NightReport {
     /// Returns the names of the tests in a state, as people read them.
-    fn names(&self, state: TestState) -> Vec<String> {
+    fn names(&self, state: NightState) -> Vec<String> {
         let found = self.tests.iter().filter(|test| test.state == state);
         found.map(|test| format!("`{}`", test.label)).collect()
     }
@@ -85,15 +85,15 @@ impl NightReport {
     /// The verdict on the night.
     fn answer(&self) -> Answer {
         let of = count(self.tests.len() as u64, "test");
-        let words = |state: TestState| match state {
-            TestState::Worse => "worse",
-            TestState::Drifting => "drifting",
-            TestState::Suspect => "suspect: a second night decides",
-            TestState::Missing => "without a result of the last night",
-            TestState::Unknown => "without a verdict: there are too few nights",
-            TestState::Same => "as before",
+        let words = |state: NightState| match state {
+            NightState::Worse => "worse",
+            NightState::Drifting => "drifting",
+            NightState::Suspect => "suspect: a second night decides",
+            NightState::Missing => "without a result of the last night",
+            NightState::Unknown => "without a verdict: there are too few nights",
+            NightState::Same => "as before",
         };
-        let states = TestState::ALL.into_iter().rev().filter(|state| *state != TestState::Same);
+        let states = NightState::ALL.into_iter().rev().filter(|state| *state != NightState::Same);
         let found: Vec<String> = states
             .filter_map(|state| {
                 let names = self.names(state);
@@ -115,10 +115,10 @@ impl NightReport {
             format!("A loss of {range} shows within two nights with a probability of 80 %.")
         });
         let advice = match self.state {
-            TestState::Worse | TestState::Drifting => {
+            NightState::Worse | NightState::Drifting => {
                 "If the new level is to stay, `wmlrun history accept` makes it the one to compare with."
             }
-            TestState::Missing => "`wmlrun history forget` removes a test that is not run any more.",
+            NightState::Missing => "`wmlrun history forget` removes a test that is not run any more.",
             _ => "",
         };
         Answer { details: detectable.into_iter().collect(), advice: advice.to_owned(), ..Answer::of_part(result) }
@@ -160,8 +160,12 @@ impl NightReport {
 
     /// The last night: the verdict on each test, and what changed.
     pub fn sheet(&self) -> Sheet {
+        let check = |test: &NightTest| {
+            SheetCheck::of_code(&test.label, test.state.code(), &format!("{}, {}", verdict(test), change(test.ratio)))
+        };
         Sheet {
             title: self.title(),
+            checks: self.tests.iter().map(check).collect(),
             answer: self.answer(),
             tone: match self.state.code() {
                 0 => Tone::Good,
@@ -170,6 +174,35 @@ impl NightReport {
             },
             blocks: [self.table().block(), changed_table(&self.tests).block()].into_iter().flatten().collect(),
         }
+    }
+
+    /// What is worth telling of the night since which a test is worse: the conditions of that night and of the last good
+    /// one. `None` if it is not worse.
+    pub fn boundary_sheet(&self, of: &TestName) -> Option<Sheet> {
+        let test = self.tests.iter().find(|test| of.is(&test.test, &test.place))?;
+        let boundary = test.boundary.as_ref()?;
+        let of_night = |what: &str, night: &BoundaryNight| -> Vec<String> {
+            let (value, runs) = (figure(&self.metric, night.value), count(night.runs as u64, "run"));
+            let first = format!("{what} {}: {value} ({runs})", night.night);
+            std::iter::once(first).chain(night.conditions.iter().cloned()).collect()
+        };
+        let changed = test.changed.iter().map(|found| {
+            let [before, after] = found.shown().map(|value| if value.is_empty() { "none".to_owned() } else { value });
+            format!("{}: {before} → {after}", found.what)
+        });
+        let change = test.change.map_or(test.ratio, |change| Estimate { value: change, low: f64::NAN, high: f64::NAN });
+        let nothing = test.changed.is_empty().then(|| "Nothing changed that is recorded.".to_owned());
+        let conditions =
+            [of_night("last good night", &boundary[0]), of_night("first bad night", &boundary[1])].concat();
+        Some(Sheet {
+            title: format!("{}: {}", test.label, with_direction(&self.metric)),
+            answer: Answer {
+                details: nothing.into_iter().collect(),
+                conditions: changed.chain(conditions).collect(),
+                ..Answer::of_part(format!("{}, {}.", verdict(test), self::change(change)))
+            },
+            ..Sheet::default()
+        })
     }
 
     /// The nights of a test, the last one at the end; `None` if the report has no such test.
@@ -182,7 +215,8 @@ impl NightReport {
         for night in &test.course {
             let ratio = Estimate { value: night.value / reference, low: f64::NAN, high: f64::NAN };
             let alone = if test.alone.contains(&night.night) { "stands alone; " } else { "" };
-            let words = format!("{alone}{}", changed_names(&night.changed));
+            let again = if night.again { "made again; " } else { "" };
+            let words = format!("{alone}{again}{}", changed_names(&night.changed));
             table.row([
                 night.night.clone(),
                 figure(&self.metric, night.value),

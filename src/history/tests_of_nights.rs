@@ -37,7 +37,10 @@ pub struct History {
     pub notes: Vec<String>,
 }
 
-/// A night of a test.
+/// The runs of each night, and those that were made again.
+type RunsByNight<'a> = BTreeMap<(&'a str, bool), Vec<&'a HistoryRun>>;
+
+/// A night of a test. Runs that were made again are a night of their own, with the same date.
 #[derive(Clone, Debug)]
 pub(super) struct TestNight<'a> {
     pub(super) night: &'a str,
@@ -91,6 +94,12 @@ impl History {
         self.runs.iter().map(|run| run.night.as_str()).max()
     }
 
+    /// The first of the last nights of this number; `None` if there are no more than these.
+    pub fn first_of_last(&self, number: usize) -> Option<&str> {
+        let nights: BTreeSet<&str> = self.runs.iter().map(|run| run.night.as_str()).collect();
+        nights.into_iter().rev().nth(number.saturating_sub(1))
+    }
+
     /// The names of the tests, each with that for people.
     pub fn names(&self) -> Vec<(TestName, String)> {
         let keys: BTreeSet<(&str, &str)> =
@@ -119,17 +128,17 @@ impl History {
     /// The tests with their nights.
     pub(super) fn tests(&self, metric: &Metric) -> Vec<HistoryTest<'_>> {
         let metric = metric.to_string();
-        let mut runs: BTreeMap<(&str, &str), BTreeMap<&str, Vec<&HistoryRun>>> = BTreeMap::new();
+        let mut runs: BTreeMap<(&str, &str), RunsByNight<'_>> = BTreeMap::new();
         let is_usable =
             |run: &&HistoryRun| run.metrics.get(&metric).is_some_and(|value| *value > 0.0 && value.is_finite());
         for run in self.runs.iter().filter(is_usable) {
-            runs.entry((&run.test, &run.place)).or_default().entry(&run.night).or_default().push(run);
+            runs.entry((&run.test, &run.place)).or_default().entry((&run.night, run.again)).or_default().push(run);
         }
         let test = |(name, label): (TestName, String)| {
             let accepted = self.accepted.iter().rev().find(|level| name.is(&level.test, &level.place));
             let nights: Vec<TestNight<'_>> = runs
                 .get(&(name.test.as_str(), name.place.as_str()))
-                .map(|nights| nights.iter().map(|(date, runs)| TestNight::of(date, runs, &metric)).collect())
+                .map(|nights| nights.iter().map(|((date, _), runs)| TestNight::of(date, runs, &metric)).collect())
                 .unwrap_or_default();
             let earlier =
                 accepted.map_or(0, |level| nights.partition_point(|night| night.night < level.since.as_str()));

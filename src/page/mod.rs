@@ -11,6 +11,7 @@ mod curves;
 mod experiment;
 mod factorial;
 mod hosts;
+mod nights;
 mod pictures;
 mod records;
 mod run;
@@ -18,6 +19,7 @@ mod source;
 mod sweep;
 mod timeline;
 
+pub use nights::{night_page, night_picture};
 pub use pictures::{PictureFile, pictures};
 pub use records::ArmRecords;
 pub use source::{PageError, ResultSource, arms, is_page, read};

@@ -6,6 +6,7 @@
 use super::change_points::change_points;
 use super::distributions::t_upper;
 use super::{Estimate, median};
+use serde::Serialize;
 use std::cmp::Ordering;
 use std::f64::consts::FRAC_PI_2;
 use std::ops::Range;
@@ -46,17 +47,44 @@ const LEAST_SPREAD: f64 = 0.001;
 /// The detectable loss from which on nothing can be said.
 const MOST_DETECTABLE: f64 = 0.5;
 
-/// What is said of a test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What is said of a test, from the best to the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NightState {
     Same,
     /// There are too few nights.
     Unknown,
+    /// It has no result of the last night of the suite, and was neither drifting nor worse before.
+    Missing,
     /// The last night is outside of the limits, and no second one confirms it.
     Suspect,
     /// It loses more with each night.
     Drifting,
     Worse,
+}
+
+impl NightState {
+    pub const ALL: [Self; 6] = [Self::Same, Self::Unknown, Self::Missing, Self::Suspect, Self::Drifting, Self::Worse];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Unknown => "unknown",
+            Self::Missing => "missing",
+            Self::Suspect => "suspect",
+            Self::Drifting => "drifting",
+            Self::Worse => "worse",
+        }
+    }
+
+    /// The exit status of a night with such a test.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Same => 0,
+            Self::Worse | Self::Drifting => 10,
+            Self::Unknown | Self::Missing | Self::Suspect => 11,
+        }
+    }
 }
 
 /// What the nights of a test say. Positions are those of nights, from 0.
@@ -339,7 +367,9 @@ fn judge(test: &Levelled, nights: &[f64], limits: Option<Limits>, tests: usize) 
     found.reference = middle;
     found.last = Estimate::around(last - middle, half).map(f64::exp);
     // Of two nights each is outside of the limit with a probability of the root of 80 %.
-    let detectable = 1.0 - (-(limits.night * error + 1.25 * limits.spread)).exp();
+    // The figures themselves may be normal: their logarithms then have a longer tail below.
+    let limit = (-(limits.night * error).min(1.0)).ln_1p();
+    let detectable = 1.0 - (limit - 1.25 * limits.spread).exp();
     found.detectable = Some(detectable).filter(|loss| *loss < MOST_DETECTABLE);
     let from = reference.begin.max(test.values.len().saturating_sub(DRIFT_WINDOW));
     if let Some(drift) = drift(&test.values[from..], tests) {
@@ -351,7 +381,7 @@ fn judge(test: &Levelled, nights: &[f64], limits: Option<Limits>, tests: usize) 
         found.state = NightState::Worse;
         found.since = Some(test.positions[since]);
         found.change = Some((mean(&test.values[since..]) - middle).exp());
-    } else if last - middle < -limits.night * error {
+    } else if last - middle < limit {
         found.state = NightState::Suspect;
     } else if found.detectable.is_some() {
         found.state = NightState::Same;

@@ -17,7 +17,7 @@ fn run(night: &str, test: &str, kernel: &str, ops: f64) -> String {
 }
 
 /// Writes a history of two tests, of which `mail` does this share of its operations in the last nights.
-fn write_history(dir: &Path, nights: usize, last: usize, share: f64) {
+pub(crate) fn write_history(dir: &Path, nights: usize, last: usize, share: f64) {
     let mut text = format!("{}\n", json!({"schema": "wmlrun.history-lines/1"}));
     for n in 0..nights {
         let noise = 1.0 + 0.02 * (n as f64 * 2.4).sin();
@@ -66,6 +66,61 @@ fn a_loss_is_suspect_and_then_worse_until_it_is_accepted() {
     lab.run("history forget h mail", 0);
     assert!(!lab.run("history show h", 0).contains("mail"));
     assert!(squeezed(&lab.run("history show h mail", 2)).contains("there is no test `mail`"));
+}
+
+/// A table of one run, as a command that makes a test again leaves it.
+fn table(ops: u32) -> String {
+    let header = "started_at,label,note,script,script_sha256,run,state,ops,ops_per_s";
+    format!("printf '{header}\\r\\n2026-02-04T03:00:00Z,,,mail.wml,ab,1,complete,9,{ops}.5\\r\\n' > $WMLRUN_RESULTS")
+}
+
+#[test]
+fn a_suspect_is_made_again_the_same_night() {
+    for (ops, code, said) in [(6300, 10, "worse since 2026-02-03"), (9010, 0, "no test of 2 is worse")] {
+        let lab = Lab::new();
+        write_history(&lab.path("h"), 31, 1, 0.7);
+        let confirm = |command: &str, code: i32| {
+            let output = lab.command("history check h --confirm").arg(command).output().unwrap();
+            assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
+            squeezed(&String::from_utf8_lossy(&output.stdout))
+        };
+        // Without a result nothing is confirmed, and the next command may.
+        confirm("true", 1);
+        let command = format!("echo $WMLRUN_TEST $WMLRUN_PLACE >> made; {}", table(ops));
+        let text = confirm(&command, code);
+        assert!(text.contains(said), "{text}");
+        assert_eq!(fs::read_to_string(lab.path("made")).unwrap(), "mail /mnt/vol1\n");
+        // What was decided is made no second time.
+        confirm("exit 1", code);
+        let document: Value = serde_json::from_str(&lab.run("history show h --format json", 0)).unwrap();
+        valid(&document);
+        let course = document["tests"][0]["course"].as_array().unwrap();
+        let last =
+            course[course.len() - 2..].iter().map(|night| (night["night"].as_str().unwrap(), night["again"] == true));
+        assert_eq!(last.collect::<Vec<_>>(), [("2026-02-03", false), ("2026-02-03", true)]);
+    }
+}
+
+#[test]
+fn the_turn_is_a_mail_and_the_nights_are_a_picture() {
+    let lab = Lab::new();
+    write_history(&lab.path("h"), 33, 3, 0.7);
+    let text = lab.run("history bisect h mail", 0);
+    let first = "mail: ops\n\nworse since 2026-02-03, -30 %.\n\nkernel: 6.11 → 6.12\nlast good night 2026-02-02: ";
+    assert!(text.starts_with(first) && text.contains("\nfirst bad night 2026-02-03: "), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 72), "{text}");
+    assert!(lab.run("history bisect h web", 2).contains("`web` is not worse"));
+    lab.run("history plot h -o p.html", 0);
+    let page = fs::read_to_string(lab.path("p.html")).unwrap();
+    assert_eq!(page.matches("data-x=").count(), 66, "{page}");
+    lab.run("history plot h mail -o mail.svg", 0);
+    let picture = fs::read_to_string(lab.path("mail.svg")).unwrap();
+    let is_whole = picture.starts_with("<svg") && picture.contains("worse since 2026-02-03");
+    assert!(is_whole && picture.matches("data-x=").count() == 33, "{picture}");
+    lab.run("history plot h -o all.svg", 2);
+    assert_eq!(lab.run("history forget h --keep 40", 0), "removed: 0 runs\n");
+    assert_eq!(lab.run("history forget h --keep 30", 0), "removed: 6 runs\n");
+    assert!(!lab.run("history show h mail", 0).contains("2026-01-03"));
 }
 
 #[test]

@@ -133,6 +133,7 @@ mod replayed;
 mod resume;
 mod safety;
 mod series;
+mod servers;
 mod shapes;
 mod shared_sets;
 mod shell;
