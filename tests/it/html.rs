@@ -325,7 +325,7 @@ fn the_result_of_a_folder_is_printed_again() {
     let words = squeezed(&shown);
     assert!(words.contains("Caution: the experiment is not complete: ") && words.contains("7 of 8 runs in"), "{shown}");
     let shown = results.run("report made --format hgrm", 2);
-    assert!(shown.contains("no format `hgrm`") && shown.contains("`text`, `markdown`, `json`"), "{shown}");
+    assert!(shown.contains("no format `hgrm`") && shown.contains("`text`, `markdown`, `junit`"), "{shown}");
     let shown = results.run("report made made --format csv", 2);
     assert!(
         shown.contains("give its folder alone, or write a page with `-o`; `text` and `markdown` join experiments only"),
