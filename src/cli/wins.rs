@@ -70,7 +70,7 @@ fn of_results(args: &CompareArgs, paths: &[PathBuf], format: FigureFormat) -> Re
         return Ok(verdicts(&tests, names, &metric, &SuiteLimits { tolerance, noise_floor }, format));
     }
     let over = references(args, &names, paths)?;
-    let values = |runs: &Vec<Observation>| -> Vec<f64> { runs.iter().filter_map(|run| metric.of(run)).collect() };
+    let values = |runs: &Vec<Observation>| metric.values(runs.iter());
     let samples: Vec<Vec<Vec<f64>>> = tests.iter().map(|test| test.runs.iter().map(values).collect()).collect();
     let mean = |values: &Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
     let figures =

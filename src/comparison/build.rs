@@ -352,7 +352,8 @@ fn values(runs: &[Observation], metric: &Metric) -> Result<Vec<f64>, String> {
         }
         metric.of(run).ok_or_else(|| format!("{} has no `{metric}`: {}", run.source, metric.help_in(run)))
     };
-    runs.iter().map(value).collect()
+    let values = runs.iter().map(value).collect::<Result<_, _>>()?;
+    if metric.is_told(&runs.iter()) { Ok(values) } else { Err(notes::on_missing_metric(&metric.to_string())) }
 }
 
 /// True if all runs of A are at least twelve hours from all runs of B. The date is no criterion: it may change

@@ -6,12 +6,12 @@ use super::findings::{Finding, at_most, findings, workload_factor};
 use super::numbers::with_direction;
 use super::sweep::sweep;
 use super::{
-    DrawRule, FactorEffects, GroupTable, ImprovementForm, LevelTests, Pivot, Published, SfsSheet, Sweep, Validity,
-    Variation, cautions, level_findings, notes, unlike,
+    FactorEffects, FactorialTables, GroupTable, LevelTests, Pivot, Published, SfsSheet, Sweep, Validity, Variation,
+    cautions, level_findings, notes, unlike,
 };
 use crate::analysis::{Estimate, PrecisionRule, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation, REQUEST_RESPONSE, REQUESTS};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The confidence level of intervals.
@@ -167,60 +167,6 @@ impl Factorial {
     }
 }
 
-/// The tables that an experiment requests besides that of its cells.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FactorialTables {
-    /// The factors whose effects are computed. `None`: all of an experiment with several factors and no other table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effects: Option<Vec<String>>,
-    /// The factor whose levels are the columns of a table of each metric.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub columns: Option<String>,
-    /// The factors whose levels stand side by side in the table of improvements.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<String>,
-    /// The columns over which the others improve.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub over: Vec<String>,
-    /// The form of the improvements.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub improvement: Option<ImprovementForm>,
-    /// Whether the lines of the tables of columns are the metrics.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub lines_are_metrics: bool,
-    /// The factor whose levels are groups of columns, with their metrics.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub groups: Option<String>,
-    /// Which lines are draws.
-    #[serde(default, skip_serializing_if = "DrawRule::is_default")]
-    pub draw: DrawRule,
-    /// The factor whose levels are tested against its first level.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub study: Option<String>,
-    /// The factor whose levels are the loads of a curve.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub curve: Option<String>,
-    /// The extrapolation of the curve below its first point.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub method: Option<ResponseMethod>,
-    /// Whether the variation between runs and within them is shown.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub variation: bool,
-}
-
-impl FactorialTables {
-    /// True if the experiment says nothing about its tables.
-    pub(crate) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// True if no table is requested that takes the place of the effects.
-    fn is_empty(&self) -> bool {
-        let Self { lines_are_metrics, draw, variation, .. } = *self;
-        *self == Self { lines_are_metrics, draw, variation, groups: self.groups.clone(), ..Self::default() }
-    }
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FactorLevels {
     pub name: String,
@@ -309,9 +255,11 @@ impl FactorialDesign<'_> {
             metrics.flat_map(|(n, metric)| LevelTests::of(metric, n, factor, self.factors, &found)).collect()
         };
         let workload = workload_factor(self.factors, &found, &sides);
-        let names = self.factors_of_effects(workload);
+        let (factors, compared) = self.without_bound(&found);
+        let design = FactorialDesign { factors: &factors, ..*self };
+        let names = design.factors_of_effects(workload);
         let effects =
-            |(n, metric): (usize, &Metric)| FactorEffects::of(metric, n, &names, self.factors, &found, self.in_blocks);
+            |(n, metric): (usize, &Metric)| FactorEffects::of(metric, n, &names, &factors, &compared, self.in_blocks);
         let effects = self.metrics.iter().enumerate().map(effects).filter(|found| !found.effects.is_empty()).collect();
         let of_runs = if self.tables.curve.is_some() { cautions::of_curve } else { cautions::of_runs };
         let curves = self.tables.curve.as_ref().map_or_else(Vec::new, |factor| self.curves(factor, cells));
@@ -345,7 +293,7 @@ impl FactorialDesign<'_> {
             curves,
             lines_are_metrics: self.tables.lines_are_metrics,
             groups: self.tables.groups.as_ref().map(|factor| Box::new(GroupTable::of(factor, &sides))),
-            findings: self.findings(&found, workload),
+            findings: design.findings(&compared, workload),
             cells: found,
             notes: self.notes(&sides, !names.is_empty()),
             validity: Validity::of(of_runs(&sides), &sides),
@@ -462,7 +410,7 @@ impl FactorialDesign<'_> {
         let (failed, complete): (Vec<&Observation>, Vec<&Observation>) =
             runs.iter().partition(|run| run.failure.is_some());
         let metric = |metric: &Metric| {
-            let values: Vec<f64> = complete.iter().filter_map(|run| metric.of(run)).collect();
+            let values = metric.values(complete.iter().copied());
             let estimate = match self.in_order && self.stop == PrecisionRule::Corrected {
                 true => mean_interval(&values, LEVEL).map(|found| found.interval()),
                 false => independent_mean(&values, LEVEL),

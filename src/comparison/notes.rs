@@ -81,10 +81,10 @@ pub(super) fn on_blocks(metric: &str, cells: &[&[f64]]) -> Option<String> {
     })
 }
 
-/// Returns the note on a metric of a factorial experiment that no run has.
+/// Returns the note on a metric that no run of a sample has.
 pub(super) fn on_missing_metric(metric: &str) -> String {
     match metric.parse::<Metric>().is_ok_and(|metric| metric.is_divided_time()) {
-        true => format!("no run has `{metric}`, which is known of 0.1 s of processor time and more"),
+        true => format!("`{metric}` is unknown: user and system time are told apart from 0.1 s of processor time on"),
         false => format!("no run has `{metric}`: name another metric"),
     }
 }

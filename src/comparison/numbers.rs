@@ -183,7 +183,7 @@ pub fn with_direction(metric: &str) -> String {
 /// The unit of a metric in a title, behind its name; empty if the name or each value says it.
 pub(super) fn in_unit(metric: &str) -> String {
     match metric.parse::<Metric>().map_or("", |metric| metric.unit()) {
-        "" | "ops/s" | "per second" => String::new(),
+        "" | "ops/s" | "per second" | "per minute" => String::new(),
         unit => format!(" in {unit}"),
     }
 }

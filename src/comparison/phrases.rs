@@ -2,7 +2,7 @@
 
 use super::numbers::{confidence, factor, figure, percent, with_unit};
 use crate::analysis::Estimate;
-use crate::import::{Metric, REQUEST_RESPONSE, REQUESTS, TRANSACTIONS};
+use crate::import::{Metric, PER_MINUTE, REQUEST_RESPONSE, REQUESTS, TRANSACTIONS};
 
 /// The ratio from which on a change is told as a multiple.
 const MULTIPLE: f64 = 2.0;
@@ -40,6 +40,7 @@ fn words(metric: &str) -> MetricWords {
         "read.mib" => rate("reads", "MiB per second"),
         "written.mib" => rate("writes", "MiB per second"),
         TRANSACTIONS => rate("does", "transactions per second"),
+        PER_MINUTE => rate("does", "transactions per minute"),
         REQUESTS => rate("does", "requests per second"),
         REQUEST_RESPONSE => level("mean response time of a request"),
         "seconds" if of.is_empty() => level("time of a run"),

@@ -4,15 +4,17 @@
 use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups, common_blocks};
 use super::improvement::improvements;
 use super::numbers::{factor, figure, in_unit};
-use super::{FactorLevels, FactorialCell, FactorialDesign, FactorialTables, Improvement, ImprovementForm, Sweep};
+use super::{
+    DrawRule, FactorLevels, FactorialCell, FactorialDesign, FactorialTables, Improvement, ImprovementForm, Sweep,
+};
 use crate::analysis::{
-    DRAW, Direction, Estimate, TestOutcome, TestWinner, Wins, WonTests, outcome, paired_ratio, positions,
-    ratio_in_order, welch_ratio, wins,
+    DRAW, Direction, Estimate, TestOutcome, TestWinner, Wins, WonTests, paired_ratio, positions, ratio_in_order,
+    welch_ratio, wins,
 };
 use crate::import::Metric;
 use crate::sheet::{SheetColumn, SheetTable};
 use crate::util::count::{exact, fixed};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The table of a metric over the levels of a factor.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -40,49 +42,9 @@ pub struct Pivot {
     /// Which lines are draws.
     #[serde(skip)]
     pub draw: DrawRule,
-}
-
-/// Which lines of a table are draws.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DrawRule {
-    /// A factor below 1.05.
-    #[default]
-    Factor,
-    /// Figures that are equal as printed.
-    Printed,
-}
-
-impl DrawRule {
-    /// What it says in a file.
-    pub const PRINTED: &str = "printed";
-
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// The outcome of the comparison of two figures of a metric.
-    fn outcome(self, a: f64, b: f64, metric: &str, direction: Direction) -> Option<TestOutcome> {
-        let found = outcome(a, b, direction)?;
-        let winner = match self {
-            Self::Factor => found.winner,
-            Self::Printed if figure(metric, a) == figure(metric, b) => TestWinner::Draw,
-            Self::Printed if (a > b) == (direction == Direction::HigherIsBetter) => TestWinner::A,
-            Self::Printed => TestWinner::B,
-        };
-        Some(TestOutcome { winner, ..found })
-    }
-
-    /// Returns the outcome that the interval of a ratio shows, or `None` if it shows none.
-    fn shown_by(self, ratio: Estimate, direction: Direction) -> Option<TestWinner> {
-        let ratio = direction.goodness(ratio);
-        match () {
-            () if self == Self::Factor && ratio.low > 1.0 / DRAW && ratio.high < DRAW => Some(TestWinner::Draw),
-            () if ratio.low > 1.0 => Some(TestWinner::B),
-            () if ratio.high < 1.0 => Some(TestWinner::A),
-            () => None,
-        }
-    }
+    /// The column that is a bound, and never the best.
+    #[serde(skip)]
+    pub bound: Option<String>,
 }
 
 /// How the lines of a table are compared.
@@ -93,6 +55,8 @@ pub(super) struct PivotMethod<'a> {
     pub(super) metric: &'a str,
     pub(super) direction: Direction,
     pub(super) draw: DrawRule,
+    /// The column that is a bound.
+    pub(super) bound: Option<&'a String>,
 }
 
 /// A line of a table.
@@ -136,10 +100,13 @@ impl PivotRow {
     /// A line with these values, without its levels. `ratio` returns the ratio of the runs of the second column to those of
     /// the first; without it no outcome is marked as possible chance.
     pub(super) fn of(
-        &PivotMethod { columns, over, metric, direction, draw }: &PivotMethod<'_>,
-        values: Vec<Option<f64>>,
+        &PivotMethod { columns, over, metric, direction, draw, bound }: &PivotMethod<'_>,
+        shown: Vec<Option<f64>>,
         ratio: Option<&dyn Fn([usize; 2]) -> Option<Estimate>>,
     ) -> Self {
+        let compared = columns.iter().zip(&shown);
+        let values: Vec<Option<f64>> =
+            compared.map(|(column, value)| value.filter(|_| bound != Some(column))).collect();
         let may_be_chance = |pair: [usize; 2], winner: TestWinner| {
             // Runs of which none did anything do not differ.
             let are_zero = pair.iter().all(|n| values[*n] == Some(0.0));
@@ -148,11 +115,12 @@ impl PivotRow {
             !is_equal && ratio.is_some_and(|ratio| !ratio(pair).is_some_and(shows))
         };
         let outcome = |a: f64, b: f64| draw.outcome(a, b, metric, direction);
-        let improvements = improvements(columns, over, &values, direction, ratio);
+        let mut improvements = improvements(columns, over, &values, direction, ratio);
+        improvements.retain(|found| bound != Some(&found.of));
         if let [a, b] = values[..] {
             let outcome = a.zip(b).and_then(|(a, b)| outcome(a, b));
             let may_be_chance = outcome.is_some_and(|found| may_be_chance([0, 1], found.winner));
-            return Self { values, outcome, may_be_chance, improvements, ..Self::default() };
+            return Self { values: shown, outcome, may_be_chance, improvements, ..Self::default() };
         }
         let found = best_two(&values, direction, &outcome);
         // The third level may vary more than the second, and so differ less from the best.
@@ -168,7 +136,7 @@ impl PivotRow {
             factor,
             is_draw: winner == TestWinner::Draw,
         });
-        Self { values, best, may_be_chance, improvements, ..Self::default() }
+        Self { values: shown, best, may_be_chance, improvements, ..Self::default() }
     }
 }
 
@@ -196,8 +164,8 @@ impl Pivot {
             let direction = name.parse().unwrap_or_else(|_| metric.clone()).direction();
             let runs = |level: usize| of_cell(&group.cells[level]).map_or(&[][..], |cell| &cell.values);
             let ratio = |pair: [usize; 2]| run_ratio(pair.map(runs), in_blocks);
-            let (over, draw) = (&tables.over[..], tables.draw);
-            let method = PivotMethod { columns: &columns, over, metric: &name, direction, draw };
+            let (over, draw, bound) = (&tables.over[..], tables.draw, tables.bound.as_ref());
+            let method = PivotMethod { columns: &columns, over, metric: &name, direction, draw, bound };
             let row = PivotRow::of(&method, values, Some(&ratio));
             let levels = group.others.iter().map(|(_, level)| (*level).to_owned()).collect();
             PivotRow { levels, metric: has_own.then_some(name), ..row }
@@ -220,8 +188,9 @@ impl Pivot {
         let columns = factors.iter().find(|other| other.name == factor)?.levels.clone();
         let row = |group: CellGroup<'_>| {
             let values = group.cells.iter().map(|n| Some(curves.get(*n)?.overall?.peak)).collect();
-            let (over, direction, draw) = (&tables.over[..], Direction::HigherIsBetter, tables.draw);
-            let method = PivotMethod { columns: &columns, over, metric: PEAK, direction, draw };
+            let (over, draw, bound) = (&tables.over[..], tables.draw, tables.bound.as_ref());
+            let direction = Direction::HigherIsBetter;
+            let method = PivotMethod { columns: &columns, over, metric: PEAK, direction, draw, bound };
             let levels = group.others.iter().map(|(_, level)| (*level).to_owned()).collect();
             PivotRow { levels, ..PivotRow::of(&method, values, None) }
         };
@@ -232,7 +201,8 @@ impl Pivot {
     }
 
     fn shown_as(self, tables: &FactorialTables) -> Self {
-        Self { form: tables.improvement.unwrap_or_default(), draw: tables.draw, ..self }
+        let form = tables.improvement.unwrap_or_default();
+        Self { form, draw: tables.draw, bound: tables.bound.clone(), ..self }
     }
 
     /// A table with these lines, and their sums.
@@ -254,6 +224,7 @@ impl Pivot {
             beside: Vec::new(),
             form: ImprovementForm::default(),
             draw: DrawRule::default(),
+            bound: None,
         }
     }
 
@@ -283,9 +254,11 @@ impl Pivot {
         tables.into_iter().chain(pivots.iter().filter_map(Self::improvement_table)).collect()
     }
 
-    /// The table, and that of the improvements.
+    /// The table, and that of the improvements; none of a metric that no cell has.
     pub(super) fn tables(&self) -> Vec<SheetTable> {
-        std::iter::once(self.table()).chain(self.improvement_table()).collect()
+        let is_known = self.rows.iter().any(|row| row.values.iter().any(Option::is_some));
+        let tables = || std::iter::once(self.table()).chain(self.improvement_table());
+        if is_known { tables().collect() } else { Vec::new() }
     }
 
     /// The table, with the sums of the lines below it.
@@ -308,7 +281,7 @@ impl Pivot {
         let prefix = if self.factor.is_empty() { String::new() } else { format!("{}=", self.factor) };
         let levels = self.columns.iter().map(|level| SheetColumn::numbers(&format!("{prefix}{level}")));
         let mut columns: Vec<SheetColumn> = levels.collect();
-        if self.columns.len() > 1 {
+        if self.compares() {
             let better = if self.wins.is_some() { "better" } else { "best" };
             columns.extend([SheetColumn::words(better), SheetColumn::numbers("factor")]);
         }
@@ -324,7 +297,7 @@ impl Pivot {
             let shown = |value| if name.is_empty() { exact(value) } else { figure(name, value) };
             let values = row.values.iter().map(|value| value.map_or_else(dash, shown));
             let mut line: Vec<String> = row.levels.iter().chain(&row.metric).cloned().chain(values).collect();
-            if self.columns.len() > 1 {
+            if self.compares() {
                 line.extend(self.outcome_cells(row));
             }
             line
@@ -344,6 +317,11 @@ impl Pivot {
         [if row.may_be_chance { better + "?" } else { better }, factor]
     }
 
+    /// True if there are two columns besides a bound.
+    fn compares(&self) -> bool {
+        self.columns.iter().filter(|column| self.bound.as_ref() != Some(column)).count() > 1
+    }
+
     /// True if the lines have different metrics.
     fn has_own_metrics(&self) -> bool {
         self.rows.iter().any(|row| row.metric.is_some())
@@ -358,16 +336,17 @@ impl Pivot {
     fn ending(&self) -> Option<String> {
         let doubt = doubt_text(self.rows.iter().filter(|row| row.may_be_chance).count());
         match (self.wins, &self.columns[..]) {
+            _ if !self.compares() => None,
             (Some(found), [a, b]) => Some(wins_line(a, b, found, self.draw) + &doubt),
-            (_, [_, _, ..]) => Some(self.best_line() + &doubt),
-            _ => None,
+            _ => Some(self.best_line() + &doubt),
         }
     }
 
     /// Returns the number of lines in which each column is the best.
     fn best_line(&self) -> String {
         let of_column = |(level, won): (&String, &WonTests)| format!("{level} in {}", won_tests(*won));
-        let columns: Vec<String> = self.columns.iter().zip(&self.best_in).map(of_column).collect();
+        let compared = self.columns.iter().zip(&self.best_in).filter(|(level, _)| self.bound.as_ref() != Some(level));
+        let columns: Vec<String> = compared.map(of_column).collect();
         let draws = self.rows.iter().filter(|row| row.best.as_ref().is_some_and(|best| best.is_draw)).count() as u64;
         let unknown = self.rows.iter().filter(|row| row.best.is_none()).count() as u64;
         counted_line(&format!("best: {}", columns.join(", ")), draws, unknown, self.draw)

@@ -52,8 +52,10 @@ pub fn repeats(
     state: RepeatState,
 ) -> Result<Repeats, String> {
     let metric = |metric: &Metric| {
-        let values: Option<Vec<f64>> = runs.iter().map(|run| metric.of(run)).collect();
-        let values = values.ok_or_else(|| format!("a run has no `{metric}`"))?;
+        let values = metric.values(runs.iter());
+        if values.len() < runs.len() {
+            return Err(format!("a run has no `{metric}`"));
+        }
         let estimate = mean_interval(&values, rule.level).ok_or("there are no runs")?;
         Ok(RepeatedMetric {
             metric: metric.to_string(),

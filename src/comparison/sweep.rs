@@ -215,7 +215,7 @@ pub(super) fn curve(points: &[SweepPoint]) -> Vec<LoadPoint> {
 }
 
 /// True if a run has enough operations beyond a percentile, or the metric is none.
-fn is_told(metric: &Metric, run: &Observation) -> bool {
+fn has_enough(metric: &Metric, run: &Observation) -> bool {
     metric.operations_beyond(run).is_none_or(|ops| ops >= MIN_BEYOND as f64)
 }
 
@@ -225,8 +225,7 @@ impl Sweep {
     pub fn with_metrics(mut self, metrics: &[Metric], runs: &[Vec<Observation>]) -> Self {
         for metric in metrics.iter().filter(|metric| **metric != Metric::ops()) {
             for (point, runs) in self.points.iter_mut().zip(runs) {
-                let counted = runs.iter().filter(|run| run.failure.is_none() && is_told(metric, run));
-                let values: Vec<f64> = counted.filter_map(|run| metric.of(run)).collect();
+                let values = metric.values(runs.iter().filter(|run| run.failure.is_none() && has_enough(metric, run)));
                 let estimate = independent_mean(&values, LEVEL).map(Estimate::from_zero);
                 point.figures.extend(estimate.map(|estimate| (metric.to_string(), estimate)));
             }

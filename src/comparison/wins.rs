@@ -96,7 +96,8 @@ impl WinsDocument {
         samples: &[Vec<Vec<f64>>],
     ) -> Self {
         let WinsMethod { direction, over, .. } = *method;
-        let compared = PivotMethod { columns: &sides, over, metric: &metric, direction, draw: DrawRule::default() };
+        let compared =
+            PivotMethod { columns: &sides, over, metric: &metric, direction, draw: DrawRule::default(), bound: None };
         let line = |(n, (name, values)): (usize, (String, Vec<Option<f64>>))| {
             let runs = samples.get(n);
             let ratio = |[a, b]: [usize; 2]| runs.and_then(|runs| ratio_of_samples([&runs[a], &runs[b]]));

@@ -50,6 +50,8 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
         "With `columns`: levels with which the others are compared, in a table of their improvement over each"),
     key("improvement", "`\"percent\"`, `\"factor\"` or `\"both\"`",
         "With `over`: the form of an improvement; by default `\"percent\"`"),
+    key("bound", "text",
+        "With `columns`: a level that bounds the others, as a raw device does; it is shown, and compared with none"),
     key("lines", "`\"metrics\"`",
         "With `columns` or `--side`: a table for each combination of the other levels, with a line for each metric"),
     key("groups", "text",

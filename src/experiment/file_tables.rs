@@ -22,7 +22,8 @@ impl FileParser<'_> {
             names.into_iter().filter(|name| self.factor_index(name, factors).is_some()).map(|name| name.node).collect()
         });
         let names = self.one_or_several(root, "columns");
-        let over = self.over(root, factors, &names);
+        let over = self.levels(root, "over", factors, &names);
+        let bound = self.levels(root, "bound", factors, &names).pop();
         let mut beside: Vec<String> = Vec::new();
         for name in &names {
             if beside.contains(&name.node) {
@@ -57,6 +58,7 @@ impl FileParser<'_> {
             columns,
             beside,
             over,
+            bound,
             improvement,
             study,
             curve,
@@ -67,13 +69,19 @@ impl FileParser<'_> {
         FactorialTables { lines_are_metrics, groups, draw, ..tables }
     }
 
-    /// Reads the levels over which others improve: those of the last factor of `columns`.
-    fn over(&mut self, root: &FileTable<'_>, factors: &[FileFactor], columns: &[Spanned<String>]) -> Vec<String> {
-        let names = self.one_or_several(root, "over");
+    /// Reads the levels with which others are compared, or are not: those of the last factor of `columns`.
+    fn levels(
+        &mut self,
+        root: &FileTable<'_>,
+        key: &'static str,
+        factors: &[FileFactor],
+        columns: &[Spanned<String>],
+    ) -> Vec<String> {
+        let names = self.one_or_several(root, key);
         let Some(first) = names.first() else { return Vec::new() };
         let Some(compared) = columns.last() else {
             let help = "add `columns = \"…\"`, the factor whose levels are compared";
-            self.wrong(first, "a level to compare with, and no columns".to_owned(), help);
+            self.wrong(first, format!("`{key}` names a level, and there are no columns"), help);
             return Vec::new();
         };
         let Some(factor) = factors.iter().find(|factor| factor.name.node == compared.node) else { return Vec::new() };
@@ -89,7 +97,7 @@ impl FileParser<'_> {
         let over: Vec<String> = names.iter().map(|name| name.node.clone()).collect();
         if levels().all(|level| over.iter().any(|name| name == level)) {
             let help = "omit the level whose improvement is shown";
-            self.wrong(first, format!("`over` has all levels of `{}`", compared.node), help);
+            self.wrong(first, format!("`{key}` has all levels of `{}`", compared.node), help);
         }
         over
     }

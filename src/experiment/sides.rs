@@ -44,6 +44,7 @@ impl ExperimentFile {
         self.tables.columns = Some(SIDE.to_owned());
         self.tables.beside.clear();
         self.tables.over = over.to_vec();
+        self.tables.bound = None;
         let name = Spanned { node: SIDE.to_owned(), span: levels[0].name.span };
         self.factors.push(FileFactor { name, levels });
         Ok(())

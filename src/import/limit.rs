@@ -123,7 +123,7 @@ impl MetricLimit {
 
     /// Whether the runs of an arm keep the limit. `mean` gives the mean of several runs and its interval.
     pub fn judge(&self, arm: &str, runs: &[&Observation], mean: fn(&[f64]) -> Option<Estimate>) -> LimitOutcome {
-        let values = runs.iter().map(|run| self.metric.of(run)).collect::<Option<Vec<f64>>>();
+        let values = Some(self.metric.values(runs.iter().copied())).filter(|values| values.len() == runs.len());
         let found = values.and_then(|values| match values[..] {
             [] => None,
             [value] => Some(Estimate { value, low: value, high: value }),

@@ -29,6 +29,8 @@ pub(super) const RESPONSE: &str = "response.";
 pub(super) const LATENCY: &str = "latency.";
 /// The rate of the transactions. Their latencies have it as prefix.
 pub(crate) const TRANSACTIONS: &str = "transactions";
+/// The same rate per minute.
+pub(crate) const PER_MINUTE: &str = "transactions.minute";
 /// The rate of the requests of open loops. Their response time has it as prefix.
 pub(crate) const REQUESTS: &str = "requests";
 /// The mean time from the intended start of a request to its end.
@@ -52,6 +54,7 @@ pub struct MetricKind {
 enum MetricUnit {
     Operations,
     Transactions,
+    TransactionsPerMinute,
     Throughput,
     KibThroughput,
     Nanoseconds,
@@ -69,6 +72,7 @@ impl MetricUnit {
         match self {
             Self::Operations => "ops/s",
             Self::Transactions => "per second",
+            Self::TransactionsPerMinute => "per minute",
             Self::Throughput => "MiB/s",
             Self::KibThroughput => "KiB/s",
             Self::Mib => "MiB",
@@ -112,7 +116,8 @@ const fn kind(
 use Direction::{HigherIsBetter as Higher, LowerIsBetter as Lower};
 use MetricSource::{Flowops, RunAndCommands};
 use MetricUnit::{
-    Joules, KibThroughput, Mib, Nanoseconds, Operations, Percent, Seconds, Throughput, Transactions, Unknown,
+    Joules, KibThroughput, Mib, Nanoseconds, Operations, Percent, Seconds, Throughput, Transactions,
+    TransactionsPerMinute, Unknown,
 };
 
 #[rustfmt::skip]
@@ -130,6 +135,8 @@ const RATES: &[MetricKind] = &[
         MetricSource::Run(|run| Some(throughput(run, |f| f.writes)))),
     kind(TRANSACTIONS, Transactions, Higher, "transactions per second; `transactions.latency.p99` is a latency of theirs",
         MetricSource::Run(transactions)),
+    kind(PER_MINUTE, TransactionsPerMinute, Higher, "the same per minute",
+        MetricSource::Run(|run| Some(transactions(run)? * 60.0))),
     kind(REQUESTS, Transactions, Higher, "requests (iterations) of open loops per second",
         MetricSource::Run(|run| Some(run.open_loop.as_ref()?.achieved_per_s))),
     kind(REQUEST_RESPONSE, Nanoseconds, Lower, "mean response time of a whole request",
@@ -147,9 +154,9 @@ const LEVELS: &[MetricKind] = &[
     kind("cpu.op", Nanoseconds, Lower, "this time per I/O operation",
         MetricSource::Run(|run| Some(run.summary.cpu_us_per_op? * 1e3))),
     kind("user", Seconds, Lower, "user time of the program; with a prefix, of a command",
-        RunAndCommands(|run| divided(run).0)),
+        RunAndCommands(|run| run.summary.user_seconds)),
     kind("system", Seconds, Lower, "system time of the program; with a prefix, of a command",
-        RunAndCommands(|run| divided(run).1)),
+        RunAndCommands(|run| run.summary.system_seconds)),
     kind("memory", Mib, Lower, "peak memory of the program, without the page cache, in MiB",
         MetricSource::Run(|run| Some(run.peak_memory as f64 / MIB).filter(|peak| *peak > 0.0))),
     kind("slab", Mib, Lower, "inodes, directory entries and other objects of the kernel after the run, in MiB",
@@ -186,15 +193,6 @@ fn times(before: &str, what: &str, [mean, max]: [&str; 2]) -> Vec<MetricKind> {
     let percentiles = Percentile::shown_in(PercentilePlace::Metrics).map(percentile);
     let all = [("mean", mean.to_owned())].into_iter().chain(percentiles).chain([("max", max.to_owned())]);
     all.map(|(name, about)| kind(format!("{before}{name}").leak(), Nanoseconds, Lower, about.leak(), Flowops)).collect()
-}
-
-/// The user and the system time of a run, if they can be told apart.
-fn divided(run: &Run) -> (Option<f64>, Option<f64>) {
-    let (user, system) = (run.summary.user_seconds, run.summary.system_seconds);
-    match user.zip(system) {
-        Some((user, system)) if divided_times(user, system).is_none() => (None, None),
-        _ => (user, system),
-    }
 }
 
 /// The MiB per second of the I/O flowops in one direction.
@@ -236,6 +234,9 @@ pub(super) fn of_whole_run(run: &Run) -> impl Iterator<Item = (String, f64)> {
 
 /// The name of the metric that is the time of a run, and the ending of those of commands.
 const SECONDS: &str = "seconds";
+
+/// The names of the two parts of a processor time, or the endings of those of commands.
+const DIVIDED: [&str; 2] = ["user", "system"];
 
 /// The name of a number of a column.
 pub(super) const VALUE: &str = "value";
@@ -388,6 +389,7 @@ impl Metric {
         match kind.unit {
             MetricUnit::Operations | MetricUnit::Throughput | MetricUnit::KibThroughput => kind.unit.label(),
             MetricUnit::Transactions => "/s",
+            MetricUnit::TransactionsPerMinute => "/min",
             MetricUnit::Percent => "%CPU",
             _ => kind.name.strip_prefix(LATENCY).unwrap_or(kind.name),
         }
@@ -400,12 +402,27 @@ impl Metric {
 
     /// True if it is a part of a processor time, which is not known of short ones.
     pub(crate) fn is_divided_time(&self) -> bool {
-        ["user", "system"].contains(&self.kind_name())
+        DIVIDED.contains(&self.kind_name())
+    }
+
+    /// True if the runs of a sample tell the metric. Parts of a processor time need enough of it in all runs together: left
+    /// out run by run, the short ones would make the mean of the others too high.
+    pub(crate) fn is_told<'a>(&self, runs: &(impl Iterator<Item = &'a Observation> + Clone)) -> bool {
+        let all = |kind: &str| {
+            let name = self.prefix().map_or_else(|| kind.to_owned(), |before| format!("{before}.{kind}"));
+            runs.clone().filter_map(|run| run.figures.get(&name)).sum::<f64>()
+        };
+        !self.is_divided_time() || divided_times(all(DIVIDED[0]), all(DIVIDED[1])).is_some()
+    }
+
+    /// Returns the values of the runs of a sample that have the metric; none if they do not tell it.
+    pub(crate) fn values<'a>(&self, runs: impl Iterator<Item = &'a Observation> + Clone) -> Vec<f64> {
+        if self.is_told(&runs) { runs.filter_map(|run| self.of(run)).collect() } else { Vec::new() }
     }
 
     /// True if only runs with transactions have it.
     pub(crate) fn is_of_transactions(&self) -> bool {
-        self.name == TRANSACTIONS || self.prefix() == Some(TRANSACTIONS)
+        [TRANSACTIONS, PER_MINUTE].contains(&self.name.as_str()) || self.prefix() == Some(TRANSACTIONS)
     }
 
     /// Returns the share of the operations that are slower than this percentile, or `None` for other metrics.

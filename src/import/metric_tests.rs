@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::float_cmp)]
 
 use super::{METRICS, Metric};
-use crate::import::of_run;
+use crate::import::{Observation, of_run};
 use crate::result::Document;
 use crate::result::fixture::fixture;
 use crate::result::{BeforeAfter, Energy, OpenLoop, ThreadRequests};
@@ -29,6 +29,7 @@ fn what_only_a_whole_run_has_is_of_no_flowop() {
         ("outer.read.mib", Some("outer.read")),
         ("transactions", None),
         ("transactions.latency.p99", None),
+        ("transactions.minute", None),
         ("mkfs.user", Some("mkfs")),
         ("after-fsck.user", None),
         ("record-1.system", None),
@@ -113,4 +114,22 @@ fn a_flowop_command_has_processor_times() {
 fn a_flowop_with_the_name_of_a_figure_is_meant_before_it() {
     let found = figures(|document| document.runs[0].flowops[1].name = "read".to_owned());
     assert_eq!(found["read.mib"], found["dbwr/dbwr/read.mib"]);
+}
+
+/// A run of little processor time counts as all others, or the mean would be that of the longer ones.
+#[test]
+fn user_and_system_time_are_told_by_all_runs_of_a_sample_together() {
+    let run = |user: f64, system: f64| Observation {
+        figures: [("user", user), ("system", system), ("x.user", 0.02), ("x.system", 0.0)]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into(),
+        ..Observation::default()
+    };
+    let values = |name: &str, runs: &[Observation]| metric(name).values(runs.iter());
+    let (short, long) = (run(0.01, 0.05), run(0.03, 0.09));
+    assert_eq!(values("user", &[short.clone(), long.clone()]), [0.01, 0.03]);
+    assert_eq!(values("system", &[short.clone(), short.clone()]), [0.05, 0.05]);
+    assert!(values("user", std::slice::from_ref(&short)).is_empty());
+    assert!(values("x.user", &[short, long.clone()]).is_empty());
+    assert_eq!(values("x.system", &vec![long; 6]), [0.0; 6]);
 }

@@ -6,7 +6,6 @@ use super::metric::{LATENCY, RESPONSE, TRANSACTIONS, of_whole_run};
 use super::run_figures::run_figures;
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
 use crate::report::names::{script_name, workload};
-use crate::result::build::divided_times;
 use crate::result::environment::MountInfo;
 use crate::result::hdr::{self, Quantiles};
 use crate::result::snapshot::Dist;
@@ -173,7 +172,6 @@ pub(crate) fn of_run(document: &Document, run: &Run, source: &str) -> Observatio
         responses.push((format!("{before}{RESPONSE}"), times(&flowops, response)));
         let sum = |of: fn(&FlowopResult) -> Option<f64>| flowops.iter().filter_map(|f| of(f)).reduce(|a, b| a + b);
         let times = sum(|f| f.command_user_seconds).zip(sum(|f| f.command_system_seconds));
-        let times = times.and_then(|(user, system)| divided_times(user, system));
         let times = times.into_iter().flat_map(|(user, system)| [("user", user), ("system", system)]);
         figures.extend(times.map(|(kind, seconds)| (format!("{before}{kind}"), seconds)));
         operations.insert(before, all.operations);

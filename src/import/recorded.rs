@@ -5,7 +5,6 @@
 //! run that counts (`folder`, `experiment`).
 
 use super::Observation;
-use crate::result::build::divided_times;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -55,8 +54,8 @@ pub struct CommandTimes {
 impl CommandTimes {
     /// Adds them to the figures of a run, under the name of the command.
     pub(crate) fn add_to(self, name: &str, figures: &mut BTreeMap<String, f64>) {
-        let divided = self.user.zip(self.system).and_then(|(user, system)| divided_times(user, system));
-        let parts = divided.into_iter().flat_map(|(user, system)| [("user", user), ("system", system)]);
+        let parts =
+            self.user.zip(self.system).into_iter().flat_map(|(user, system)| [("user", user), ("system", system)]);
         let all = std::iter::once(("seconds", self.seconds)).chain(parts);
         figures.extend(all.map(|(kind, time)| (format!("{name}.{kind}"), time)));
     }

@@ -92,11 +92,14 @@ fn names(lab: &Lab) -> Vec<String> {
 }
 
 /// Shipped experiments that make images, each with an image that it makes.
-const IMAGES: [(&str, &str); 6] = [
+const IMAGES: [(&str, &str); 9] = [
     ("fsck", "fsck.img"),
     ("oltp_snapshot", "oltp_snapshot.img"),
     ("snapshots", "snapshots.img"),
-    ("vxbench_matrix", "vxbench_matrix.img"),
+    ("vxbench_matrix", "vxbench_matrix.btrfs.img"),
+    ("vxbench_matrix", "vxbench_matrix.ext4.img"),
+    ("vxbench_matrix", "vxbench_matrix.xfs.img"),
+    ("vxbench_matrix", "vxbench_matrix.raw"),
     ("zfs_ufs_unit", "zfs_ufs_unit.btrfs.img"),
     ("zfs_ufs_unit", "zfs_ufs_unit.ext4.img"),
 ];
@@ -156,19 +159,28 @@ fn a_database_runs_with_and_without_a_live_snapshot() {
 /// The reads use the files that earlier runs have left, also those of the writes.
 #[test]
 fn vxbench_is_mounted_before_each_run() {
-    needs!(mounts::available(&[Fs::Ext4]));
-    let small = [("repeats = 3", short_or_long("repeats = 1", "repeats = 2")), ("head -c 1G", "head -c 1M")];
+    needs!(mounts::available(&[Fs::Ext4, Fs::Xfs, Fs::Btrfs]));
+    let sizes = "levels = [\"8k\", \"64k\"]";
+    let small = [
+        ("repeats = 3", short_or_long("repeats = 1", "repeats = 2")),
+        ("-s 10G", "-s 1G"),
+        (sizes, short_or_long("levels = [\"64k\"]", sizes)),
+    ];
     let others = ["name = \"2\"", "name = \"4\"", "name = \"8\"", "name = \"16\""];
     let (omitted, levels) = short_or_long((&others[..], 2), (&[][..], 6));
     let suite = ShippedSuite::new("vxbench_matrix", &["vxbench_matrix.mnt"], &small, omitted);
-    let (cells, runs) = (4 * levels, short_or_long(4, 8) * levels);
-    suite.run("--runtime 20 --set total=4m", cells, runs);
-    let bound = suite.text("hooks/0001-before-experiment-2.log");
-    assert!(bound.contains("1048576 bytes"), "{bound}");
-    let mut exist = vec![false; levels];
+    let kinds = ["btrfs", "ext4", "xfs", "raw"];
+    let cells = short_or_long(2, 4) * levels * kinds.len();
+    let runs = short_or_long(1, 2) * cells;
+    let text = suite.run("--runtime 20 --set total=4m", cells, runs);
+    assert!(text.contains("fs=raw") && text.contains("over ext4") && !text.contains("raw in "), "{text}");
+    let mut exist = vec![false; levels * kinds.len()];
     for (run, arm, mount) in suite.started() {
-        assert!(mount.contains("vxbench_matrix.mnt: loop device ext4 "), "run {run}: {mount}");
-        let (is_read, level) = ((arm as usize) < cells / 2, arm as usize % levels);
+        let kind = kinds[arm as usize % kinds.len()];
+        // The bound is on the file system that has the images.
+        let has_own = mount.contains(&format!("vxbench_matrix.mnt: loop device {kind} "));
+        assert_eq!(has_own, kind != "raw", "run {run}: {mount}");
+        let (is_read, level) = ((arm as usize) < cells / 2, arm as usize % exist.len());
         let result: Value = serde_json::from_str(&suite.text(&format!("runs/{run:04}.json"))).unwrap();
         let repaired = &result["runs"][0]["filesets"][0]["repaired"];
         if is_read && exist[level] {
