@@ -138,6 +138,7 @@ pub(super) enum CliCommand {
         run: Box<RunArgs>,
     },
     /// Start the interactive shell
+    #[command(mut_arg("hosts", |hosts| hosts.hide(true)))]
     Repl {
         /// A script to load first
         #[arg(add = completion::scripts())]

@@ -4,12 +4,13 @@
 
 use super::args::CliCommand;
 use crate::diag::{Failure, Status};
-use crate::hosts::{HostList, Starter};
+use crate::hosts::{HostList, Starter, whole_path};
 use crate::os::signals;
 use crate::ranks::Launch;
 #[cfg(feature = "mpi")]
 use crate::ranks::{Others as _, RankGroup};
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
 #[cfg(feature = "mpi")]
 use std::sync::{Arc, atomic::AtomicUsize};
@@ -24,34 +25,54 @@ pub(super) fn is_one_of_several() -> bool {
     launch().is_some()
 }
 
-/// Becomes the launcher of ranks on these hosts, each of which has this command line. Returns only if that fails.
-pub(super) fn start(hosts: &HostList) -> Failure {
+/// Runs the launcher of ranks on these hosts, each of which has this command line. Returns its status.
+pub(super) fn start(hosts: &HostList) -> Result<u8, Failure> {
     if let Some(Launch { command, .. }) = launch() {
-        return Failure::wrong(
+        return Err(Failure::wrong(
             format!("`--hosts` starts the ranks itself, also under `{command}`"),
             "omit one of them",
-        );
+        ));
     }
     let (interrupt, _) = signals::install_handlers();
     let _kept = signals::Kept::begin();
     let signal = || interrupt.load(SeqCst);
-    let started = Starter::find().and_then(|starter| {
+    let ended = Starter::find().and_then(|starter| {
         starter.check_builds(hosts, &|| signal() > 0)?;
-        let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
+        let mut words = with_whole_paths(std::env::args_os().skip(1).collect());
         let is_command = words.first().is_some_and(|word| word == "run");
         words.insert(usize::from(is_command), "--as-rank".into());
-        Ok(starter.start(hosts, &words))
+        starter.run(hosts, &words, &signal)
     });
     match u8::try_from(signal()) {
-        Ok(signal) if signal > 0 => Failure::unexplained(Status::Interrupted(signal)),
-        _ => started.unwrap_or_else(|failure| failure),
+        Ok(signal) if signal > 0 => Err(Failure::unexplained(Status::Interrupted(signal))),
+        _ => ended,
     }
+}
+
+/// The options whose directory is that of file sets.
+const PLACES: [&str; 2] = ["--dir", "--below"];
+
+/// The same command line with whole paths of these directories.
+fn with_whole_paths(mut words: Vec<OsString>) -> Vec<OsString> {
+    let mut is_path = false;
+    for word in &mut words {
+        let text = word.to_string_lossy().into_owned();
+        let after = |option: &&str| Some(text.len() - text.strip_prefix(*option)?.strip_prefix('=')?.len());
+        let start = if is_path { Some(0) } else { PLACES.iter().find_map(after) };
+        is_path = !is_path && PLACES.contains(&text.as_str());
+        let Some((option, path)) = start.map(|start| text.split_at(start)) else { continue };
+        if let Some(path) = whole_path(Path::new(path)) {
+            *word = format!("{option}{}", path.display()).into();
+        }
+    }
+    words
 }
 
 /// Connects this process with the others that a launcher started with it. `None` if it is alone.
 #[cfg(feature = "mpi")]
 pub(super) fn connect(interrupt: &Arc<AtomicUsize>) -> Result<Option<Arc<RankGroup>>, String> {
     let Some(Launch { command, size, .. }) = launch() else { return Ok(None) };
+    signals::take_passed_on();
     let group = crate::ranks::connect(Arc::clone(interrupt))?;
     // Each process would be rank 0, and run the whole workload.
     if size > 1 && group.hosts().len() == 1 {
@@ -82,10 +103,12 @@ pub(super) fn check(command: Option<&CliCommand>) -> Result<(), Failure> {
             ),
         ),
         Work::Run => (
-            format!("`{command}` started {size} processes, each of which would run the whole workload"),
+            // An experiment shows this line of a run that fails.
             format!(
-                "this build has no MPI: start `wmlrun-mpi`, leave `{command}` to `--hosts`, or start one process without it"
+                "`{command}` started {size} processes, each of which would run the whole workload: use `wmlrun-mpi`, of \
+                 the package wmlrun-mpi"
             ),
+            format!("this build has no MPI; without `{command}` it runs as one process"),
         ),
         Work::Runs => (
             format!("`{command}` started {size} processes, each of which would do the whole work"),
@@ -144,4 +167,35 @@ fn work(command: Option<&CliCommand>) -> Option<Work> {
         | CliCommand::Setup { .. } => return None,
     };
     Some(work)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_the_same_on_a_host_without_the_current_one() {
+        let here = std::env::current_dir().unwrap_or_default();
+        let (above, here) = (here.parent().unwrap_or(&here).display(), here.display());
+        let words = [
+            "x.wml",
+            "--dir",
+            "d",
+            "--below=b",
+            "--set",
+            "dir=d",
+            "--dir=.././d/../e",
+            "--dir=/d/..",
+            "--dirt=d",
+            "--json",
+            "j",
+        ];
+        let whole = with_whole_paths(words.map(OsString::from).to_vec());
+        let expected = format!(
+            "x.wml --dir {here}/d --below={here}/b --set dir=d --dir={above}/d/../e --dir=/d/.. --dirt=d --json j"
+        );
+        assert_eq!(whole.join(" ".as_ref()).display().to_string(), expected);
+        let odd = ["--dir", "--dir", "--dir="].map(OsString::from).to_vec();
+        assert_eq!(with_whole_paths(odd), [OsString::from("--dir"), format!("{here}/--dir").into(), "--dir=".into()]);
+    }
 }

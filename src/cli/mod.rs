@@ -291,7 +291,7 @@ fn enter_experiment(args: &RunArgs) -> Result<Option<DirGuard>, Failure> {
 /// Runs a script, as one of several ranks if a launcher started this process as one of several.
 fn run(script: &str, args: &RunArgs) -> Result<u8, Failure> {
     if let Some(hosts) = args.hosts.as_ref().filter(|_| !args.as_rank) {
-        return Err(launched::start(hosts));
+        return launched::start(hosts);
     }
     let _known = enter_experiment(args)?;
     let (interrupt, _) = signals::install_handlers();

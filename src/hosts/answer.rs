@@ -2,6 +2,7 @@
 
 use super::list::HostList;
 use super::starter::Starter;
+use super::whole_path;
 use crate::os::child::{self, CommandOutput};
 use crate::util::printable;
 use std::path::Path;
@@ -52,6 +53,8 @@ pub(super) fn ask(
     is_over: &(dyn Fn() -> bool + Sync),
 ) -> Vec<HostAnswer> {
     let alone = hosts.each_alone();
+    let whole = dir.and_then(whole_path);
+    let dir = whole.as_deref().or(dir);
     let of = |host: &HostList| {
         let mut command = starter.command(host);
         command.args(["sh", "-c", QUESTIONS]).arg(&starter.program).arg(dir.unwrap_or(Path::new("")));

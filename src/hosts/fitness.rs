@@ -87,7 +87,8 @@ fn named<'a>(answers: &[&'a HostAnswer], of: impl Fn(&'a HostAnswer) -> Option<&
 fn build(answers: &[&HostAnswer]) -> Fitness {
     let has_same = |answer: &HostAnswer| answers.iter().filter(|other| other.build == answer.build).count();
     let is_wmlrun = |answer: &&&HostAnswer| answer.build.starts_with("wmlrun ");
-    let Some(usual) = answers.iter().filter(is_wmlrun).max_by_key(|answer| has_same(answer)) else {
+    // Of several, that of the first host.
+    let Some(usual) = answers.iter().rev().filter(is_wmlrun).max_by_key(|answer| has_same(answer)) else {
         let text = named(answers, |answer| Some(&answer.build)).unwrap_or_default();
         return Fitness::Unfit(text, "install the package wmlrun-mpi");
     };

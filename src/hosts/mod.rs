@@ -14,5 +14,24 @@ pub(crate) use fitness::examine_hosts;
 pub(crate) use list::HostList;
 pub(crate) use starter::Starter;
 
+use std::path::{Component, Path, PathBuf};
+
 /// The program with MPI, as packages install it.
 const PROGRAM: &str = "wmlrun-mpi";
+
+/// The same directory as a path that does not depend on the current one: a host without that would take its home directory.
+/// `None` if there is no current directory, or the path is empty.
+pub(crate) fn whole_path(path: &Path) -> Option<PathBuf> {
+    let mut parts = path.components().peekable();
+    parts.peek()?;
+    let mut whole = std::env::current_dir().ok()?;
+    // The current directory is named without links, so its parent is the path without the last name. Further down, a name
+    // may be a link, and `..` stays.
+    while let Some(part) = parts.next_if(|part| matches!(part, Component::ParentDir | Component::CurDir)) {
+        if part == Component::ParentDir {
+            whole.pop();
+        }
+    }
+    whole.extend(parts);
+    Some(whole)
+}

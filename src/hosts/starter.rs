@@ -3,12 +3,13 @@
 use super::PROGRAM;
 use super::list::HostList;
 use crate::diag::Failure;
-use crate::os::child::in_path;
-use crate::os::proc;
+use crate::os::child::{Group, in_path};
+use crate::os::{proc, signals};
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 /// A launcher of processes on several hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,14 +83,33 @@ impl Starter {
         words.into_iter().map(str::to_owned).chain([list]).collect()
     }
 
-    /// Becomes the launcher, which runs the program with these words on each rank. Returns only if that fails.
-    pub(crate) fn start(&self, hosts: &HostList, words: &[OsString]) -> Failure {
+    /// Runs the launcher, which runs the program with these words on each rank. Returns its status. `signal`: the signal that
+    /// the user has sent, or 0.
+    ///
+    /// The launcher does not get that signal: it would kill the ranks of its own host before it tells the others of it, and
+    /// the ^C of a terminal would end its ssh too. It gets one that it passes on to all ranks.
+    pub(crate) fn run(&self, hosts: &HostList, words: &[OsString], signal: &dyn Fn() -> usize) -> Result<u8, Failure> {
         let mut command = self.command(hosts);
         command.arg(&self.program).args(words);
-        let error = command.exec();
-        Failure::refused(format!("can't start `{}`: {error}", self.launcher.display()), "")
+        let failed = |error| Failure::refused(format!("can't start `{}`: {error}", self.launcher.display()), "");
+        signals::second_breaks_off(signals::BrokenOff::Run);
+        let mut group = Group::spawn(command).map_err(failed)?;
+        let mut is_passed_on = false;
+        loop {
+            if let Some(status) = group.wait(POLL).map_err(failed)? {
+                let code = status.code().or_else(|| Some(128 + status.signal()?));
+                return Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1));
+            }
+            if signal() > 0 && !is_passed_on {
+                is_passed_on = true;
+                group.pass_on(signal());
+            }
+        }
     }
 }
+
+/// The interval at which a signal of the user is looked for.
+const POLL: Duration = Duration::from_millis(100);
 
 /// This program, if it has MPI.
 fn own_program() -> Option<PathBuf> {

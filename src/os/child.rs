@@ -204,6 +204,15 @@ impl Group {
         !matches!(self.wait(grace), Ok(None))
     }
 
+    /// Sends the command, not its group, the signal by which it passes on this one ([`signals::take_passed_on`]).
+    ///
+    /// [`signals::take_passed_on`]: super::signals::take_passed_on
+    pub fn pass_on(&self, signal: usize) {
+        let signal = super::signals::passing_on(signal);
+        // SAFETY: the arguments are integers. The process is a child that only `poll` reaps: its ID is its own until then.
+        let _ = self.ended.is_none() && unsafe { libc::kill(self.id, signal) == 0 };
+    }
+
     /// Returns the process ID of the command, which is also the ID of its group.
     pub fn id(&self) -> i32 {
         self.id

@@ -5,7 +5,7 @@
 
 use super::child;
 use crossbeam::channel::RecvTimeoutError;
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ};
 use signal_hook::low_level;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
@@ -161,6 +161,35 @@ static CONTINUED: AtomicUsize = AtomicUsize::new(0);
 /// Returns how often the program was stopped and continued (SIGCONT).
 pub fn times_continued() -> usize {
     CONTINUED.load(SeqCst)
+}
+
+/// Whether a signal came by a launcher of several processes, which leaves all of them their time to end.
+static PASSED_ON: AtomicBool = AtomicBool::new(false);
+
+/// True if the signal that ends this process was passed on to it, as to all others that a launcher has started.
+pub fn is_passed_on() -> bool {
+    PASSED_ON.load(SeqCst)
+}
+
+/// The signal by which launchers such as `mpirun` pass this one on to their processes. They do not end by it.
+pub(crate) fn passing_on(signal: usize) -> i32 {
+    if signal == SIGINT as usize { SIGUSR1 } else { SIGUSR2 }
+}
+
+/// Takes SIGUSR1 for SIGINT, and SIGUSR2 for SIGTERM: a launcher has passed them on.
+pub fn take_passed_on() {
+    use rustix::process::{Signal, getpid, kill_process};
+    for (taken, meant) in [(SIGUSR1, Signal::INT), (SIGUSR2, Signal::TERM)] {
+        let handler = move || {
+            PASSED_ON.store(true, SeqCst);
+            // To the process: this thread may block it.
+            let _ = kill_process(getpid(), meant);
+        };
+        // SAFETY: the handler stores to an atomic and sends a signal, which is allowed in a signal handler.
+        //
+        // If it can't be installed, the signal ends the process.
+        let _ = unsafe { low_level::register(taken, handler) };
+    }
 }
 
 /// Sends SIGINT to this process, as ^C does. A read from the terminal ends.

@@ -10,6 +10,7 @@ use super::message_thread::{LAST_MESSAGES, MessageThread};
 use super::transport::{Message, Transport};
 use super::{Collected, CommonStart, Others, RanksLost};
 use crate::os::clock::monotonic_ns;
+use crate::os::signals;
 use crate::result::ranks::{LastProgress, RankProgress};
 use crate::result::{LostRank, RankClock};
 use crate::runtime::{Meeting, MeetingPlace, MeetingPoint};
@@ -185,8 +186,10 @@ impl RankGroup {
         RanksLost(vec![self.lost(rank, "has not answered since rank 0 received a signal".to_owned())])
     }
 
-    /// True if this time has passed since `signalled`, when a signal was first found.
+    /// True if this time has passed since `signalled`, when a signal was first found. One that was passed on to all ranks
+    /// leaves them their time.
     fn is_signalled_for(&self, time: Duration, signalled: &mut Option<Instant>) -> bool {
+        let time = if signals::is_passed_on() { self.silence } else { time };
         self.interrupt.load(SeqCst) != 0 && signalled.get_or_insert_with(Instant::now).elapsed() >= time
     }
 

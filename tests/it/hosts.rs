@@ -61,8 +61,10 @@ esac
         let output = started(&BOTH, &["varmail", "--hosts", "a:2,b", "--set", "nfiles=3"]).exits(0);
         let line = "--as-rank varmail --hosts a:2,b --set nfiles=3";
         assert_eq!(output.stdout, format!("a: {line}\na: {line}\nb: {line}\n"));
-        let output = started(&BOTH, &["run", "varmail", "--hosts=a"]).exits(0);
-        assert_eq!(output.stdout, "a: run --as-rank varmail --hosts=a\n");
+        // A host without the current directory would take its home directory.
+        let output = started(&BOTH, &["run", "varmail", "--hosts=a", "--dir", "d"]).exits(0);
+        let dir = output.dir().join("d").display().to_string();
+        assert_eq!(output.stdout, format!("a: run --as-rank varmail --hosts=a --dir {dir}\n"));
     }
 
     #[test]
@@ -107,6 +109,8 @@ esac
     #[test]
     fn the_shell_and_wrong_hosts_are_refused() {
         assert!(started(&BOTH, &["repl", "--hosts", "a"]).exits(2).stderr.contains("the shell runs on one host"));
+        let help = started(&BOTH, &["repl", "--help"]).exits(0).stdout;
+        assert!(help.contains("--live") && !help.contains("--hosts"), "{help}");
         assert!(started(&BOTH, &["varmail", "--hosts=-x"]).exits(2).stderr.contains("`-x` is not a host"));
     }
 }

@@ -90,6 +90,18 @@ fn a_workload_that_a_launcher_starts_several_times_is_refused_once() {
     }
 }
 
+/// Of a run that fails, an experiment shows one line.
+#[cfg(not(feature = "mpi"))]
+#[test]
+fn an_experiment_that_starts_a_launcher_names_the_package_with_mpi() {
+    let launch = "env OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0";
+    let words = ["repeat", "x.wml", "--runs", "2", "--no-quiesce", "--launch", launch];
+    let output = Wml::new().file("x.wml", SCRIPT).args(words).run().exits(2);
+    let says = "error: run 1 failed: `mpirun` started 2 processes, each of which would run the whole workload: use \
+                `wmlrun-mpi`, of the package wmlrun-mpi";
+    assert!(output.stderr.contains(says), "{}", output.stderr);
+}
+
 #[test]
 fn an_experiment_that_a_launcher_starts_names_the_option_for_it() {
     for (name, args) in [
