@@ -1,4 +1,5 @@
-//! Which names are one file set: those used most stand alone, the others go by their directory and extension.
+//! Which names are one file set: those used most stand alone, the others go by their directory and the kind of their name,
+//! as long as they are used in one way.
 
 use crate::files::{FileFacts, Files};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,10 +11,16 @@ const HOT: u64 = 30;
 const SMALL: u64 = 20;
 /// More groups of files are not told apart by their extensions, and then not by their directories.
 const MOST_GROUPS: usize = 64;
-/// So many files with few calls are not one set.
+/// So many files with few calls are not one set, and so many names in a directory are kinds of files each.
 const FEW: usize = 8;
 /// The least cosine of what is done with files that are used alike.
 const ALIKE: f64 = 0.97;
+/// Files differ in their use if one has less than this share of what it would have if it was used as the other is, and that
+/// is so many calls at least.
+const LACKING: f64 = 0.05;
+const TELLING: f64 = 10.0;
+/// Digits and letters up to F in a row, with a digit among them, are a number.
+const LONG_NUMBER: usize = 8;
 
 /// A file set of the script.
 #[derive(Clone, Debug, Default)]
@@ -57,12 +64,15 @@ pub(crate) struct LearnedSets {
     of: HashMap<PathId, u16>,
 }
 
+/// A group of files with its members.
+type NamedGroup = (FileGroup, Vec<PathId>);
+
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct FileGroup {
     top: String,
-    ext: String,
+    /// What the names have in common: `*.c`, or `data#` where numbers differ. Empty if nothing.
+    kind: String,
     is_temporary: bool,
-    single: Option<PathId>,
 }
 
 impl LearnedSets {
@@ -82,13 +92,13 @@ impl LearnedSets {
         for (path, facts) in used.iter().filter(|(_, facts)| is_file(facts)) {
             groups.entry(group(*path, facts, base, paths)).or_default().push(*path);
         }
-        let groups = without_odd_extensions(groups);
+        let groups = without_odd_kinds(groups);
+        let groups = Some(by_name(&groups, paths)).filter(|named| named.len() <= MOST_GROUPS).unwrap_or(groups);
         let groups = merged(groups, files, total);
-        let groups = with_hot(groups, files, total);
+        let mut groups = by_use(groups, files, total);
         let mut all = Self::default();
         let mut tops: HashMap<String, u16> = HashMap::new();
         let mut taken = BTreeSet::new();
-        let mut groups = groups;
         // The plain names are of those that are used most.
         groups.sort_by_key(|(_, members)| std::cmp::Reverse(calls_of(members, files)));
         for (group, members) in &groups {
@@ -125,14 +135,16 @@ impl LearnedSets {
         all
     }
 
-    fn count(&mut self, files: &Files, paths: &PathTable, groups: &[(FileGroup, Vec<PathId>)], base: PathId) {
-        // Files of the tree that no call is on are of the set of those that are like them.
-        let keys: HashMap<(String, String), u16> = groups
+    fn count(&mut self, files: &Files, paths: &PathTable, groups: &[NamedGroup], base: PathId) {
+        // Files of the tree that no call is on are of the set of those that are like them: the one with most files.
+        let mut largest: Vec<(usize, &NamedGroup)> = groups
             .iter()
             .enumerate()
-            .filter(|(_, (group, members))| group.single.is_none() && members.len() > 1)
-            .map(|(n, (group, _))| ((group.top.clone(), group.ext.clone()), n as u16))
+            .filter(|(_, (group, members))| members.len() > 1 && !group.is_temporary)
             .collect();
+        largest.sort_by_key(|(_, (_, members))| members.len());
+        let keys: HashMap<(&str, &str), u16> =
+            largest.iter().map(|(n, (group, _))| ((group.top.as_str(), group.kind.as_str()), *n as u16)).collect();
         let mut parents: Vec<BTreeSet<PathId>> = vec![BTreeSet::new(); self.sets.len()];
         for (path, facts) in files.all() {
             let is_known = facts.existed == Some(true) || facts.created > 0;
@@ -141,8 +153,9 @@ impl LearnedSets {
                     return None;
                 }
                 let own = group(path, facts, base, paths);
-                let all_of = (own.top.clone(), String::new());
-                keys.get(&(own.top, own.ext)).or_else(|| keys.get(&all_of)).copied()
+                let by_name = masked(&String::from_utf8_lossy(paths.name(path)));
+                let kinds = [own.kind.as_str(), by_name.as_str(), ""];
+                kinds.into_iter().find_map(|kind| keys.get(&(own.top.as_str(), kind)).copied())
             }) else {
                 continue;
             };
@@ -227,10 +240,10 @@ fn group(path: PathId, facts: &FileFacts, base: PathId, paths: &PathTable) -> Fi
     let own = place_of(path, facts.is_dir, base, paths);
     let became = facts.became.map(|new| place_of(new, false, base, paths));
     let is_temporary = became.is_some_and(|new| new != own);
-    FileGroup { top: own.0, ext: own.1, is_temporary, single: None }
+    FileGroup { top: own.0, kind: own.1, is_temporary }
 }
 
-/// The directory below the base, and the extension.
+/// The directory below the base, and the kind that the extension is.
 fn place_of(path: PathId, is_dir: bool, base: PathId, paths: &PathTable) -> (String, String) {
     let mut at = path;
     let mut top = None;
@@ -246,36 +259,42 @@ fn place_of(path: PathId, is_dir: bool, base: PathId, paths: &PathTable) -> (Str
     // Of a hidden file the name: it is no file like those beside it.
     let ext = name.rsplit_once('.').map(|(_, ext)| ext.to_owned());
     let is_word = |ext: &String| ext.len() <= 12 && ext.chars().any(|c| c.is_ascii_alphabetic());
-    (masked(&top), ext.filter(is_word).unwrap_or_default())
+    (masked(&top), ext.filter(is_word).map(|ext| format!("*.{ext}")).unwrap_or_default())
 }
 
-/// Names that differ only in digits are one.
+/// Names that differ only in numbers are one.
 fn masked(name: &str) -> String {
     let mut text = String::new();
-    for c in name.chars() {
-        match c.is_ascii_digit() {
-            true if text.ends_with('#') => {}
-            true => text.push('#'),
-            false => text.push(c),
+    for part in name.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+        let word = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        let is_number = word.len() >= LONG_NUMBER
+            && word.chars().all(|c| c.is_ascii_hexdigit())
+            && word.chars().any(|c| c.is_ascii_digit());
+        for c in part.chars() {
+            match c.is_ascii_digit() || is_number && c.is_ascii_alphanumeric() {
+                true if text.ends_with('#') => {}
+                true => text.push('#'),
+                false => text.push(c),
+            }
         }
     }
     text
 }
 
-/// The name of a set: its directory and extension.
+/// The name of a set: its directory and kind.
 fn set_name(group: &FileGroup, base: PathId, paths: &PathTable) -> String {
     let has_name = group.top.chars().any(|c| c.is_ascii_alphabetic());
     let top = if has_name { group.top.clone() } else { String::from_utf8_lossy(paths.name(base)).into_owned() };
     let end = if group.is_temporary { "_new" } else { "" };
-    word(&format!("{top}_{}{end}", group.ext))
+    word(&format!("{top}_{}{end}", group.kind))
 }
 
 fn calls_of(members: &[PathId], files: &Files) -> u64 {
     members.iter().map(|path| u64::from(files.get(*path).calls)).sum()
 }
 
-/// What is done with the files of a group, for a file: reads, writes, syncs, looks, all else, opens, made, removed.
-fn habits(members: &[PathId], files: &Files) -> [f64; 8] {
+/// What is done with files: reads, writes, syncs, looks, all else, opens, made, removed.
+fn uses(members: &[PathId], files: &Files) -> [f64; 8] {
     let mut all = [0.0; 8];
     for facts in members.iter().map(|path| files.get(*path)) {
         facts.does.iter().zip(&mut all).for_each(|(n, sum)| *sum += f64::from(*n));
@@ -283,7 +302,24 @@ fn habits(members: &[PathId], files: &Files) -> [f64; 8] {
         all[6] += f64::from(facts.created);
         all[7] += f64::from(facts.removed);
     }
-    all.map(|sum| (1.0 + sum / members.len().max(1) as f64).ln())
+    all
+}
+
+/// What is done with a file of a group.
+fn habits(members: &[PathId], files: &Files) -> [f64; 8] {
+    uses(members, files).map(|sum| (1.0 + sum / members.len().max(1) as f64).ln())
+}
+
+/// True if files are used in different ways: of reads, writes, syncs, making and removing, one has nearly none of what it
+/// would have if it was used as the other is.
+fn differ(a: &[f64; 8], b: &[f64; 8]) -> bool {
+    const TOLD_BY: [usize; 5] = [0, 1, 2, 6, 7];
+    let all = |uses: &[f64; 8]| TOLD_BY.iter().map(|n| uses[*n]).sum::<f64>().max(1.0);
+    let lacks = |a: &[f64; 8], b: &[f64; 8], n: usize| {
+        let wanted = b[n] / all(b) * all(a);
+        wanted >= TELLING && a[n] < LACKING * wanted
+    };
+    TOLD_BY.iter().any(|n| lacks(a, b, *n) || lacks(b, a, *n))
 }
 
 fn are_alike(a: &[f64; 8], b: &[f64; 8]) -> bool {
@@ -291,13 +327,33 @@ fn are_alike(a: &[f64; 8], b: &[f64; 8]) -> bool {
     product(a, b) >= ALIKE * (product(a, a) * product(b, b)).sqrt()
 }
 
-/// An extension that one file has is no kind of file: such groups join those of their directory.
-fn without_odd_extensions(groups: BTreeMap<FileGroup, Vec<PathId>>) -> BTreeMap<FileGroup, Vec<PathId>> {
+/// Files of a directory without extensions that have a few kinds of names are of these kinds.
+fn by_name(groups: &BTreeMap<FileGroup, Vec<PathId>>, paths: &PathTable) -> BTreeMap<FileGroup, Vec<PathId>> {
+    let mut all = BTreeMap::new();
+    for (group, members) in groups {
+        let mut kinds: BTreeMap<String, Vec<PathId>> = BTreeMap::new();
+        for path in members.iter().take_while(|_| group.kind.is_empty()) {
+            kinds.entry(masked(&String::from_utf8_lossy(paths.name(*path)))).or_default().push(*path);
+            if kinds.len() > FEW {
+                break;
+            }
+        }
+        if (2..=FEW).contains(&kinds.len()) {
+            all.extend(kinds.into_iter().map(|(kind, members)| (FileGroup { kind, ..group.clone() }, members)));
+        } else {
+            all.insert(group.clone(), members.clone());
+        }
+    }
+    all
+}
+
+/// A kind that one file has is none: such groups join those of their directory.
+fn without_odd_kinds(groups: BTreeMap<FileGroup, Vec<PathId>>) -> BTreeMap<FileGroup, Vec<PathId>> {
     let is_many = groups.len() > MOST_GROUPS;
     let mut all: BTreeMap<FileGroup, Vec<PathId>> = BTreeMap::new();
     for (mut group, members) in groups {
         if is_many && members.len() < 2 {
-            group.ext.clear();
+            group.kind.clear();
         }
         all.entry(group).or_default().extend(members);
     }
@@ -306,78 +362,83 @@ fn without_odd_extensions(groups: BTreeMap<FileGroup, Vec<PathId>>) -> BTreeMap<
     }
     let mut joined: BTreeMap<FileGroup, Vec<PathId>> = BTreeMap::new();
     for (mut group, members) in all {
-        group.ext.clear();
+        group.kind.clear();
         group.top.clear();
         joined.entry(group).or_default().extend(members);
     }
     joined
 }
 
-/// Groups that are used alike are one, and those with few calls join the one they are most like.
-fn merged(groups: BTreeMap<FileGroup, Vec<PathId>>, files: &Files, total: u64) -> BTreeMap<FileGroup, Vec<PathId>> {
+/// Groups that are used alike are one, and those of a directory with few calls.
+fn merged(groups: BTreeMap<FileGroup, Vec<PathId>>, files: &Files, total: u64) -> Vec<NamedGroup> {
     let is_large = |members: &Vec<PathId>| calls_of(members, files) * 1000 >= SMALL * total;
     let few = groups.values().filter(|members| !is_large(members)).map(Vec::len).sum::<usize>() <= FEW;
-    let mut order: Vec<(FileGroup, Vec<PathId>)> = groups.into_iter().collect();
+    let mut order: Vec<NamedGroup> = groups.into_iter().collect();
     order.sort_by_key(|(group, members)| (std::cmp::Reverse(calls_of(members, files)), group.clone()));
-    let mut all: Vec<(FileGroup, Vec<PathId>)> = Vec::new();
+    let mut all: Vec<NamedGroup> = Vec::new();
     let mut singles = Vec::new();
+    let mut large = None;
     for (group, members) in order {
+        let is_small = !is_large(&members);
         // A few files keep their names.
-        if few && !is_large(&members) {
-            singles.extend(
-                members.into_iter().map(|path| (FileGroup { single: Some(path), ..group.clone() }, vec![path])),
-            );
+        if few && is_small {
+            singles.extend(members.into_iter().map(|path| (group.clone(), vec![path])));
             continue;
         }
+        if is_small {
+            large.get_or_insert(all.len());
+        }
         let own = habits(&members, files);
-        let is_it = |(known, of): &(FileGroup, Vec<PathId>)| {
-            known.is_temporary == group.is_temporary && are_alike(&habits(of, files), &own)
-        };
+        let is_it =
+            |(known, of): &NamedGroup| known.is_temporary == group.is_temporary && are_alike(&habits(of, files), &own);
         let found = all.iter().position(is_it).or_else(|| {
-            let is_small = !is_large(&members);
-            all.iter().position(|(known, _)| is_small && known.top == group.top)
+            let is_beside = |(n, (known, _)): &(usize, &NamedGroup)| large <= Some(*n) && known.top == group.top;
+            all.iter().enumerate().filter(|_| is_small).find(is_beside).map(|(n, _)| n)
         });
         match found {
             Some(n) => {
                 let (known, of) = &mut all[n];
                 known.top = if known.top == group.top { known.top.clone() } else { String::new() };
-                known.ext = if known.ext == group.ext { known.ext.clone() } else { String::new() };
+                known.kind = if known.kind == group.kind { known.kind.clone() } else { String::new() };
                 of.extend(members);
             }
             None => all.push((group, members)),
         }
     }
-    let mut joined: BTreeMap<FileGroup, Vec<PathId>> = BTreeMap::new();
-    for (group, members) in all.into_iter().chain(singles) {
-        joined.entry(group).or_default().extend(members);
-    }
-    joined
+    all.extend(singles);
+    all
 }
 
-/// Files that are used far more than those beside them stand alone.
-fn with_hot(groups: BTreeMap<FileGroup, Vec<PathId>>, files: &Files, total: u64) -> Vec<(FileGroup, Vec<PathId>)> {
+/// Takes groups apart by their use: files that are used far more than those beside them, or in another way, are others.
+fn by_use(groups: Vec<NamedGroup>, files: &Files, total: u64) -> Vec<NamedGroup> {
     let mut all = Vec::new();
     for (group, members) in groups {
+        let calls = |path: &PathId| u64::from(files.get(*path).calls);
         let mean = calls_of(&members, files) / members.len().max(1) as u64;
-        let is_hot = |path: &PathId| {
-            let calls = u64::from(files.get(*path).calls);
-            calls * 1000 >= HOT * total && (calls >= 3 * mean || members.len() <= 2)
-        };
-        let (hot, rest): (Vec<PathId>, Vec<PathId>) = members.iter().copied().partition(is_hot);
+        let is_alone = |path: &PathId| calls(path) >= 3 * mean || members.len() <= 2;
+        let (mut hot, rest): (Vec<PathId>, Vec<PathId>) =
+            members.iter().copied().partition(|path| calls(path) * 1000 >= HOT * total);
+        hot.sort_by_key(|path| std::cmp::Reverse(calls(path)));
+        let mut roles: Vec<([f64; 8], Vec<PathId>)> = vec![(uses(&rest, files), rest)];
         for path in hot {
-            all.push((FileGroup { single: Some(path), ..group.clone() }, vec![path]));
+            let own = uses(&[path], files);
+            match roles.iter_mut().find(|(of, _)| !is_alone(&path) && !differ(of, &own)) {
+                Some((of, members)) => {
+                    of.iter_mut().zip(own).for_each(|(sum, n)| *sum += n);
+                    members.push(path);
+                }
+                None => roles.push((own, vec![path])),
+            }
         }
-        if !rest.is_empty() {
-            all.push((group, rest));
-        }
+        let used = roles.into_iter().map(|(_, members)| members).filter(|members| !members.is_empty());
+        all.extend(used.map(|members| (group.clone(), members)));
     }
     all
 }
 
 fn shown(group: &FileGroup) -> String {
     let top = if group.top.is_empty() { String::new() } else { format!("{}/", group.top) };
-    let ext = if group.ext.is_empty() { String::new() } else { format!("*.{}", group.ext) };
-    let text = format!("{top}{ext}");
+    let text = format!("{top}{}", group.kind);
     if text.is_empty() { "all other files".to_owned() } else { text }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::learn;
+use std::collections::BTreeSet;
 use std::io::Cursor;
 use wml_trace::{
     KindId, PathId, PathTable, TimeBetween, TraceEnd, TraceEvent, TraceHeader, TraceWriter, TracedCall, TracedWait,
@@ -125,6 +126,51 @@ fn a_transaction_is_an_iteration_with_its_calls_in_order() {
     // Thirds of the runs have one, two and three writes.
     assert!(script.contains("{34,1,1},{33,2,2},{33,3,3}"), "{script}");
     assert!(script.contains("define file name=a_db,path=$dir,size=$a_db_size,prealloc"), "{script}");
+}
+
+/// The file sets that a script defines, by their comments.
+fn objects(script: &str) -> Vec<&str> {
+    let lines: Vec<&str> = script.lines().collect();
+    let is_set = |pair: &&[&str]| pair[1].starts_with("define file");
+    lines.windows(2).filter(is_set).filter_map(|pair| pair[0].strip_prefix("# ")).collect()
+}
+
+#[test]
+fn files_of_a_directory_that_are_used_in_different_ways_are_others() {
+    // A table, a log and a journal with about as many calls each; with extensions, with none, and with numbers alone.
+    for [table, log, journal] in [["table", "log", "journal"], ["a.dat", "b.dat", "c.dat"], ["1", "2", "3"]] {
+        let (paths, mut trace) = ([table, log, journal].map(|name| format!("/d/{name}")), MadeTrace::new());
+        for n in 0..300u64 {
+            (0..4).for_each(|k| trace.moves("pread64", &paths[0], (n * 7 + k) % 100 * 4096, 409_600, 4096));
+            trace.open(&paths[2], CREATE);
+            trace.moves("write", &paths[2], 0, 0, 512);
+            trace.call("close", &paths[2], |call| call.size = Some(512));
+            trace.moves("pwrite64", &paths[1], n * 100, n * 100, 100);
+            trace.call("fdatasync", &paths[1], |_| ());
+            trace.call("unlink", &paths[2], |_| ());
+        }
+        let script = trace.script();
+        let found: BTreeSet<&str> = objects(&script).into_iter().collect();
+        assert_eq!(found, BTreeSet::from([table, log, journal]), "{script}");
+        assert_eq!(script.matches("define file name=").count(), 3, "{script}");
+    }
+}
+
+#[test]
+fn segments_of_a_log_are_no_tables_and_tables_are_alike() {
+    let mut trace = MadeTrace::new();
+    for n in 0..1000u64 {
+        let (table, segment) = (format!("/d/base.{}", n % 4), format!("/d/{:08X}", n / 250 + 9));
+        trace.moves("pread64", &table, n * 7 % 100 * 4096, 409_600, 4096);
+        trace.moves("pwrite64", &table, n * 7 % 100 * 4096, 409_600, 4096);
+        trace.moves("pwrite64", &segment, n % 250 * 100, n % 250 * 100, 100);
+        trace.call("fdatasync", &segment, |_| ());
+        trace.call("newfstatat", "/d/lock", |call| call.stat_size = Some(9));
+    }
+    let script = trace.script();
+    let mut found = objects(&script);
+    found.sort_unstable();
+    assert_eq!(found, ["d/#", "d/base.#", "d/lock"], "{script}");
 }
 
 #[test]
@@ -324,7 +370,7 @@ fn a_file_that_no_loop_makes_exists_and_a_link_is_no_file() {
     }
     let script = trace.script();
     assert!(script.lines().any(|line| line.contains("name=result,") && line.ends_with(",prealloc")), "{script}");
-    assert!(script.contains("filesetname=tree_links"), "{script}");
+    assert!(script.contains("filesetname=tree_link_links"), "{script}");
 }
 
 #[test]
