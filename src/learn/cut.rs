@@ -1,19 +1,12 @@
-//! Iterations: where the calls of a thread are cut, and what shape each piece has.
-//!
-//! An *anchor* is a call after which a loop begins again. A piece is written down without its repetitions: a run of one call
-//! is one item, and a repeated series of items one block. What remains is its shape.
+//! Iterations: where the calls of a thread are cut. An *anchor* is a call after which a loop begins again; the best one is
+//! that whose pieces are told in the fewest bits: their shapes, and how often each call and block is repeated.
 
 use crate::action::{ActionTarget, CallAction};
+use crate::parse::{ElementId, ParsedPiece, Parser, Symbols};
 use crate::streams::{CallStep, CallSymbol, NO_SLOT};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::NonZeroU32;
 
-/// The longest series of items that is looked for as a block.
-const LONGEST_BLOCK: usize = 12;
-/// Pieces with more items are not taken apart: they are no iteration of a loop.
-const MOST_ITEMS: usize = 10_000;
-/// Slots for files that are opened and closed; others are for those that stay open.
-const MOST_SLOTS: usize = 100;
 /// Calls that are looked at to choose an anchor.
 const LOOKED_AT: usize = 200_000;
 const MOST_ANCHORS: usize = 24;
@@ -27,281 +20,6 @@ const UNKNOWN_BITS: f64 = 0.5;
 const HALT_BITS: f64 = 0.1;
 /// The pieces are dealt to so many parts in time; the odd ones are held out.
 const PARTS: usize = 20;
-
-/// The symbols of a model. Those of files in slots are added as pieces are parsed.
-#[derive(Debug, Default)]
-pub(crate) struct Symbols {
-    all: Vec<CallSymbol>,
-    numbers: HashMap<CallSymbol, u16>,
-}
-
-impl Symbols {
-    pub(crate) fn new(symbols: &[CallSymbol]) -> Self {
-        let numbers = symbols.iter().enumerate().map(|(n, symbol)| (*symbol, n as u16)).collect();
-        Self { all: symbols.to_vec(), numbers }
-    }
-
-    pub(crate) fn get(&self, n: u16) -> CallSymbol {
-        self.all[usize::from(n)]
-    }
-
-    /// The number of a symbol; `None` if there are too many.
-    pub(crate) fn number(&mut self, symbol: CallSymbol) -> Option<u16> {
-        if let Some(known) = self.numbers.get(&symbol) {
-            return Some(*known);
-        }
-        let number = u16::try_from(self.all.len()).ok()?;
-        self.all.push(symbol);
-        self.numbers.insert(symbol, number);
-        Some(number)
-    }
-}
-
-/// An element of a shape: one item, or the items of a block.
-pub(crate) type ElementId = u32;
-
-/// An element of a piece, with the steps that it stands for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Parsed {
-    pub(crate) element: ElementId,
-    pub(crate) first: u32,
-    pub(crate) steps: u32,
-    /// How often a block was repeated, or how long a run is.
-    pub(crate) repeats: u32,
-}
-
-/// Takes pieces apart.
-#[derive(Debug, Default)]
-pub(crate) struct Parser {
-    elements: Vec<Vec<u16>>,
-    ids: HashMap<Vec<u16>, ElementId>,
-    /// True if a session in a piece is one item.
-    folds: bool,
-    /// Slots that other files have.
-    others: usize,
-    /// The kinds of sessions: how the file is opened, and what is done with it.
-    kinds: Vec<(CallSymbol, BTreeSet<CallAction>)>,
-    /// Calls on the name of a file that was open before the piece.
-    lost: usize,
-    /// The shapes, by their numbers less one.
-    shapes: Vec<Vec<ElementId>>,
-    shape_numbers: HashMap<Vec<ElementId>, NonZeroU32>,
-    /// Blocks that are looked for where they stand once.
-    known_blocks: HashSet<Vec<u16>>,
-}
-
-impl Parser {
-    /// Takes sessions as one item.
-    pub(crate) fn folding() -> Self {
-        Self { folds: true, ..Self::default() }
-    }
-
-    /// For what happens while the slots before this one are in use.
-    pub(crate) fn from_slot(first: u8) -> Self {
-        Self { others: usize::from(first.saturating_sub(1)), ..Self::default() }
-    }
-
-    pub(crate) fn element(&self, id: ElementId) -> &[u16] {
-        &self.elements[id as usize]
-    }
-
-    fn id(&mut self, items: &[u16]) -> ElementId {
-        if let Some(id) = self.ids.get(items) {
-            return *id;
-        }
-        let id = self.elements.len() as ElementId;
-        self.elements.push(items.to_vec());
-        self.ids.insert(items.to_vec(), id);
-        id
-    }
-
-    /// The number of a piece's shape.
-    fn shape(&mut self, piece: &[Parsed]) -> Option<NonZeroU32> {
-        let shape: Vec<ElementId> = piece.iter().map(|parsed| parsed.element).collect();
-        if let Some(number) = self.shape_numbers.get(&shape) {
-            return Some(*number);
-        }
-        let number = NonZeroU32::new(u32::try_from(self.shapes.len() + 1).ok()?)?;
-        self.shapes.push(shape.clone());
-        self.shape_numbers.insert(shape, number);
-        Some(number)
-    }
-
-    /// The elements of a shape.
-    pub(crate) fn shape_of(&self, number: NonZeroU32) -> &[ElementId] {
-        &self.shapes[number.get() as usize - 1]
-    }
-
-    /// The runs of a piece, with sessions as one if the parser folds them.
-    pub(crate) fn runs(&mut self, steps: &[CallStep], symbols: &mut Symbols) -> Option<Vec<CallRun>> {
-        let items = items(steps, symbols, self.others, &mut self.lost)?;
-        let items = if self.folds { self.folded(&items, symbols)? } else { items };
-        (items.len() <= MOST_ITEMS).then_some(items)
-    }
-
-    /// Takes a piece apart. `None` if a file that it opens stays open, or one that it did not open is closed.
-    pub(crate) fn parse(&mut self, steps: &[CallStep], symbols: &mut Symbols) -> Option<Vec<Parsed>> {
-        let items = self.runs(steps, symbols)?;
-        let mut all = Vec::new();
-        let mut at = 0;
-        while at < items.len() {
-            let rest = &items[at..];
-            let alike =
-                |length: usize, times: usize| (0..length).all(|n| rest[times * length + n].symbol == rest[n].symbol);
-            let mut best = (1, 1);
-            for length in 2..=LONGEST_BLOCK.min(rest.len() / 2) {
-                let most = rest.len() / length;
-                let times = (1..most).take_while(|times| alike(length, *times)).count() + 1;
-                // Twice the same reads better as it is.
-                if times > 2 && (times - 1) * length > (best.1 - 1) * best.0 {
-                    best = (length, times);
-                }
-            }
-            if best.1 == 1 && !self.known_blocks.is_empty() {
-                let found = (2..=LONGEST_BLOCK.min(rest.len())).rev().find(|length| {
-                    let block: Vec<u16> = rest[..*length].iter().map(|item| item.symbol).collect();
-                    self.known_blocks.contains(&block)
-                });
-                if let Some(length) = found {
-                    let most = rest.len() / length;
-                    best = (length, (1..most).take_while(|times| alike(length, *times)).count() + 1);
-                }
-            }
-            let (length, times) = best;
-            let taken = &rest[..length * times];
-            let block: Vec<u16> = taken[..length].iter().map(|item| item.symbol).collect();
-            let steps: u32 = taken.iter().map(|item| item.steps).sum();
-            let repeats = if length == 1 { taken[0].repeats } else { times as u32 };
-            all.push(Parsed { element: self.id(&block), first: taken[0].first, steps, repeats });
-            at += length * times;
-        }
-        Some(all)
-    }
-
-    /// The items with each session as one: from an open to its close, with nothing else between.
-    fn folded(&mut self, items: &[CallRun], symbols: &mut Symbols) -> Option<Vec<CallRun>> {
-        let mut all: Vec<CallRun> = Vec::new();
-        let mut at = 0;
-        while at < items.len() {
-            let open = symbols.get(items[at].symbol);
-            let is_open = open.slot != NO_SLOT && open.action.row().names == ActionTarget::Opens;
-            let own = |item: &CallRun| symbols.get(item.symbol).slot == open.slot;
-            let is_close = |item: &CallRun| {
-                matches!(symbols.get(item.symbol).action, CallAction::CloseFile | CallAction::CloseDir)
-            };
-            let length = is_open.then(|| items[at..].iter().take_while(|item| own(item)).position(is_close)).flatten();
-            let Some(length) = length else {
-                all.push(items[at]);
-                at += 1;
-                continue;
-            };
-            let session = &items[at..=at + length];
-            // A copy needs the other file too.
-            if session.iter().any(|item| symbols.get(item.symbol).action == CallAction::CopyRange) {
-                all.push(items[at]);
-                at += 1;
-                continue;
-            }
-            let actions =
-                session.iter().map(|item| symbols.get(item.symbol).action).filter(|action| !action.is_minor());
-            let kind = (open.anywhere(), actions.collect());
-            let number = self.kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
-                self.kinds.push(kind);
-                self.kinds.len() - 1
-            });
-            let symbol =
-                symbols.number(CallSymbol { action: CallAction::Session, to: u16::try_from(number).ok()?, ..open })?;
-            let steps: u32 = session.iter().map(|item| item.steps).sum();
-            match all.last_mut() {
-                Some(before) if before.symbol == symbol => {
-                    before.steps += steps;
-                    before.repeats += 1;
-                }
-                _ => all.push(CallRun { symbol, first: session[0].first, steps, repeats: 1 }),
-            }
-            at += length + 1;
-        }
-        Some(all)
-    }
-
-    /// Remembers the blocks of these pieces that are common.
-    fn learn_blocks(&mut self, pieces: &[Vec<Parsed>]) {
-        let mut counts: HashMap<ElementId, usize> = HashMap::new();
-        for piece in pieces {
-            for parsed in piece.iter().filter(|parsed| self.element(parsed.element).len() > 1) {
-                *counts.entry(parsed.element).or_default() += 1;
-            }
-        }
-        let common = counts.into_iter().filter(|(_, count)| count * 20 >= pieces.len());
-        self.known_blocks = common.map(|(id, _)| self.elements[id as usize].clone()).collect();
-    }
-}
-
-/// A run of equal calls, or of sessions of a kind.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CallRun {
-    symbol: u16,
-    pub(crate) first: u32,
-    pub(crate) steps: u32,
-    repeats: u32,
-}
-
-/// Runs of equal calls. Files have the lowest slots that are free in the piece.
-fn items(steps: &[CallStep], symbols: &mut Symbols, others: usize, lost: &mut usize) -> Option<Vec<CallRun>> {
-    let mut slots: Vec<Option<u8>> = vec![Some(u8::MAX); others];
-    // Also those that are closed by now, for calls on the names of their files.
-    let mut last: HashMap<u8, u8> = HashMap::new();
-    let mut items: Vec<CallRun> = Vec::new();
-    for (n, step) in steps.iter().enumerate() {
-        let symbol = symbols.get(step.symbol);
-        let (mut slot, mut to) = (NO_SLOT, symbol.to);
-        let names = symbol.action.row().names;
-        if symbol.action == CallAction::CopyRange {
-            to = slots.iter().position(|open| open.is_some_and(|open| u16::from(open) == symbol.to))? as u16 + 1;
-        }
-        if symbol.slot != NO_SLOT {
-            let open = slots.iter().position(|open| *open == Some(symbol.slot)).map(|n| n as u8 + 1);
-            match (names, symbol.action) {
-                (ActionTarget::Opens, _) => {
-                    let free = slots.iter().position(Option::is_none).unwrap_or_else(|| {
-                        slots.push(None);
-                        slots.len() - 1
-                    });
-                    if free >= MOST_SLOTS {
-                        return None;
-                    }
-                    slots[free] = Some(symbol.slot);
-                    slot = free as u8 + 1;
-                    last.retain(|_, own| *own != slot);
-                    last.insert(symbol.slot, slot);
-                }
-                (_, CallAction::CloseFile | CallAction::CloseDir) => {
-                    slot = open?;
-                    slots[usize::from(slot) - 1] = None;
-                }
-                (ActionTarget::OldSlot, _) => {
-                    slot = last.get(&symbol.slot).copied().unwrap_or(NO_SLOT);
-                    *lost += usize::from(slot == NO_SLOT);
-                }
-                _ => slot = open.unwrap_or(NO_SLOT),
-            }
-        } else if matches!(symbol.action, CallAction::CloseFile | CallAction::CloseDir)
-            || names == ActionTarget::Opens && symbol.action.opens()
-        {
-            return None;
-        }
-        let is_same = (slot, to) == (symbol.slot, symbol.to);
-        let own = if is_same { step.symbol } else { symbols.number(CallSymbol { to, slot, ..symbol })? };
-        match items.last_mut() {
-            Some(before) if before.symbol == own && names != ActionTarget::Opens => {
-                before.steps += 1;
-                before.repeats += 1;
-            }
-            _ => items.push(CallRun { symbol: own, first: n as u32, steps: 1, repeats: 1 }),
-        }
-    }
-    slots[others..].iter().all(Option::is_none).then_some(items)
-}
 
 /// Where the pieces of each thread begin and end.
 pub(crate) type IterationBounds = Vec<Vec<(usize, usize)>>;
@@ -477,12 +195,45 @@ fn sample(steps: &[Vec<CallStep>]) -> Vec<Vec<CallStep>> {
     steps.iter().map(|all| all[..share(all.len())].to_vec()).collect()
 }
 
-/// Bits of a number of repetitions.
-fn count_bits(seen: &HashMap<(ElementId, u32), u32>, of: &HashMap<ElementId, u32>, element: ElementId, n: u32) -> f64 {
-    let prior = 1.0 / (f64::from(n) * (f64::from(n) + 1.0));
-    let hits = f64::from(seen.get(&(element, n)).copied().unwrap_or(0));
-    let all = f64::from(of.get(&element).copied().unwrap_or(0));
-    -((hits + prior) / (all + 1.0)).log2()
+/// What is repeated: an element, and the place of a run in it from 1 on; 0 is the element itself.
+type CountedPlace = (ElementId, usize);
+
+/// How often each element of a piece is repeated, and each run in it.
+fn counts_of<'a>(piece: &'a ParsedPiece, parser: &'a Parser) -> impl Iterator<Item = (CountedPlace, u32)> + 'a {
+    piece.elements(parser).flat_map(|(element, times, runs)| {
+        let length = parser.element(element).len();
+        let places = runs.iter().enumerate().map(move |(n, run)| ((element, 1 + n % length), run.repeats));
+        let block = (length > 1).then_some(((element, 0), times));
+        block.into_iter().chain(places)
+    })
+}
+
+/// The numbers of repetitions that were seen.
+#[derive(Debug, Default)]
+struct SeenCounts {
+    counts: HashMap<(CountedPlace, u32), u32>,
+    of: HashMap<CountedPlace, u32>,
+}
+
+impl SeenCounts {
+    fn add(&mut self, place: CountedPlace, n: u32) {
+        *self.counts.entry((place, n)).or_default() += 1;
+        *self.of.entry(place).or_default() += 1;
+    }
+
+    /// Bits of a number.
+    fn bits(&self, place: CountedPlace, n: u32) -> f64 {
+        let prior = 1.0 / (f64::from(n) * (f64::from(n) + 1.0));
+        let hits = f64::from(self.counts.get(&(place, n)).copied().unwrap_or(0));
+        let all = f64::from(self.of.get(&place).copied().unwrap_or(0));
+        -((hits + prior) / (all + 1.0)).log2()
+    }
+
+    /// Bits of the tables: each number that comes again, in Elias' code.
+    fn model(&self) -> f64 {
+        let again = self.counts.iter().filter(|(_, hits)| **hits > 1);
+        again.map(|((_, n), _)| 1.0 + 2.0 * f64::from(n.max(&1).ilog2())).sum()
+    }
 }
 
 /// How well the even parts of the pieces predict the odd ones.
@@ -498,8 +249,7 @@ fn score(steps: &[Vec<CallStep>], pieces: &[Vec<(usize, usize)>], symbols: &mut 
     let mut mix: BTreeMap<u16, f64> = BTreeMap::new();
     steps.iter().flatten().for_each(|step| *mix.entry(step.symbol).or_default() += 1.0);
     let mix_bits = mix.values().map(|n| -n / calls as f64 * (n / calls as f64).log2()).sum::<f64>();
-    let (mut shapes, mut counts, mut counted): (HashMap<Vec<ElementId>, u32>, HashMap<_, u32>, HashMap<_, u32>) =
-        Default::default();
+    let (mut shapes, mut counts): (HashMap<Vec<ElementId>, u32>, SeenCounts) = Default::default();
     let is_train = |n: usize, of: usize| (n * PARTS / of.max(1)).is_multiple_of(2);
     let each = |train: bool| {
         parsed.iter().flat_map(move |thread| {
@@ -509,15 +259,13 @@ fn score(steps: &[Vec<CallStep>], pieces: &[Vec<(usize, usize)>], symbols: &mut 
     };
     let mut trained = 0u32;
     for piece in each(true).filter_map(|(piece, _)| piece.as_ref()) {
-        *shapes.entry(piece.iter().map(|parsed| parsed.element).collect()).or_default() += 1;
+        *shapes.entry(piece.shape()).or_default() += 1;
         trained += 1;
-        for parsed in piece {
-            *counts.entry((parsed.element, parsed.repeats)).or_default() += 1;
-            *counted.entry(parsed.element).or_default() += 1;
-        }
+        counts_of(piece, &parser).for_each(|(place, n)| counts.add(place, n));
     }
     let alphabet = (mix.len() as f64 + 1.0).log2();
     let model: f64 = shapes.iter().filter(|(_, n)| **n > 1).map(|(shape, _)| shape.len() as f64 * alphabet).sum();
+    let model = model + counts.model();
     // What a person has to read: the shapes that the script will have.
     let read = shapes.iter().filter(|(_, n)| **n * 200 >= trained).map(|(shape, _)| shape.len() as f64).sum::<f64>();
     let new = f64::from(shapes.values().filter(|n| **n == 1).count() as u32 + 1);
@@ -525,14 +273,11 @@ fn score(steps: &[Vec<CallStep>], pieces: &[Vec<(usize, usize)>], symbols: &mut 
     let (mut bits, mut held_out, mut known) = (0.0, 0usize, 0usize);
     for (piece, length) in each(false) {
         held_out += length;
-        let seen = piece.as_ref().and_then(|piece| {
-            let shape: Vec<ElementId> = piece.iter().map(|parsed| parsed.element).collect();
-            shapes.get(&shape).map(|n| (f64::from(*n), piece))
-        });
+        let seen = piece.as_ref().and_then(|piece| shapes.get(&piece.shape()).map(|n| (f64::from(*n), piece)));
         bits += match seen {
             Some((n, piece)) => {
                 known += length;
-                let repeats = piece.iter().map(|one| count_bits(&counts, &counted, one.element, one.repeats));
+                let repeats = counts_of(piece, &parser).map(|(place, n)| counts.bits(place, n));
                 -(n / all).log2() + repeats.sum::<f64>()
             }
             None => -(new / all).log2() + *length as f64 * mix_bits,
@@ -551,11 +296,11 @@ fn score(steps: &[Vec<CallStep>], pieces: &[Vec<(usize, usize)>], symbols: &mut 
 }
 
 /// The pieces of each thread, taken apart, each with its number of calls.
-type ParsedPieces = Vec<Vec<(Option<Vec<Parsed>>, usize)>>;
+type ParsedPieces = Vec<Vec<(Option<ParsedPiece>, usize)>>;
 
 /// Takes some pieces apart, so that a block that stands once is found too.
 fn learn_blocks(steps: &[Vec<CallStep>], pieces: &[Vec<(usize, usize)>], parser: &mut Parser, symbols: &mut Symbols) {
-    let first: Vec<Vec<Parsed>> = steps
+    let first: Vec<ParsedPiece> = steps
         .iter()
         .zip(pieces)
         .flat_map(|(steps, pieces)| pieces.iter().take(2000).map(move |(begin, end)| &steps[*begin..*end]))

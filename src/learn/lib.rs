@@ -1,11 +1,11 @@
 //! Learning: from a trace of a program to a script that does the same, for people to read and change.
 //!
 //! The calls are taken in the words of the language (`action`), on the file sets that their names make (`names`, `files`,
-//! `sets`), thread by thread (`streams`); threads that do one job in turn are one (`pools`). Threads that are alike (`groups`)
-//! are one loop (`model`), loops may wait for each other (`waits`, `semaphores`),
-//! and threads of one may share syncs (`commits`). The iterations of a loop are found by a
-//! call that begins them anew, or else by the open files (`cut`), and their shapes become one tree (`tree`) with what was seen
-//! at each place (`samples`, `values`). Files that stay open are told from those of one job (`openings`), and calls that
+//! `sets`), thread by thread (`streams`); threads that do one job in turn are one (`pools`). Threads that
+//! are alike (`groups`) are one loop (`model`), loops may wait for each
+//! other (`waits`, `semaphores`), and threads of one may share syncs (`commits`). The iterations of a loop are found by a call
+//! that begins them anew, or else by the open files (`cut`), their shapes (`parse`) become one tree (`tree`) with what was
+//! seen at each place (`samples`, `values`). Files that stay open are told from those of one job (`openings`), and calls that
 //! flowops make by themselves are left out (`own_looks`). `script` and `lines` write it down, `header` says what it is.
 //!
 //! Whether the script does what the program does is told by recording both (`fidelity`).
@@ -23,6 +23,7 @@ mod model;
 mod names;
 mod openings;
 mod own_looks;
+mod parse;
 mod pools;
 mod samples;
 mod script;
@@ -145,6 +146,8 @@ fn note_openings(sets: &mut LearnedSets, streams: &CallStreams) {
 
 #[cfg(test)]
 mod commit_tests;
+#[cfg(test)]
+mod loop_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use crate::action::CallAction;
 use crate::commits::{self, SharedSync};
-use crate::cut::{self, CutBy, ElementId, Parser, Score, Symbols};
+use crate::cut::{self, CutBy, Score};
 use crate::groups;
+use crate::parse::{ElementId, Parser, Symbols};
 use crate::samples::{LeafSamples, SampledValues};
 use crate::streams::{CallStep, CallStreams, CallSymbol, ThreadPart};
 use crate::tree::ShapeTree;
@@ -316,39 +317,20 @@ impl LoopBody {
                 let Some(piece) = parser.parse(&steps[*begin..*end], symbols) else { continue };
                 times += 1;
                 covered += end - begin;
-                let has_block = tree.of_shape[*n].iter().any(|(_, counter)| counter.is_some());
-                let runs =
-                    if has_block { parser.runs(&steps[*begin..*end], symbols) } else { None }.unwrap_or_default();
-                for (parsed, (own, counter)) in piece.iter().zip(&tree.of_shape[*n]) {
-                    let first = begin + parsed.first as usize;
-                    let last = first + parsed.steps as usize;
-                    let mut session = |leaf: usize, range: (usize, usize)| {
-                        let all = found.entry(leaf).or_insert_with(|| vec![Vec::new(); all.steps.len()]);
-                        all[thread].push(range);
-                    };
+                for ((_, times, runs), (own, counter)) in piece.elements(parser).zip(&tree.of_shape[*n]) {
                     if let Some(counter) = counter {
-                        counters[*counter].add(u64::from(parsed.repeats));
-                        let range = parsed.first..parsed.first + parsed.steps;
-                        let inner = runs.iter().filter(|run| range.contains(&run.first)).zip(own.iter().cycle());
-                        for (run, leaf) in inner {
-                            let from = begin + run.first as usize;
-                            let to = from + run.steps as usize;
-                            if is_session(*leaf) {
-                                let mut count = 0;
-                                sessions_in(steps, (from, to), symbols).for_each(|range| {
-                                    count += 1;
-                                    session(*leaf, range);
-                                });
-                                leaves[*leaf].counts.add(count);
-                            } else {
-                                leaves[*leaf].add(&steps[from..to]);
-                            }
+                        counters[*counter].add(u64::from(times));
+                    }
+                    for (run, leaf) in runs.iter().zip(own.iter().cycle()) {
+                        let from = begin + run.first as usize;
+                        let to = from + run.steps as usize;
+                        if is_session(*leaf) {
+                            leaves[*leaf].counts.add(u64::from(run.repeats));
+                            let all = found.entry(*leaf).or_insert_with(|| vec![Vec::new(); all.steps.len()]);
+                            all[thread].extend(sessions_in(steps, (from, to), symbols));
+                        } else {
+                            leaves[*leaf].add(&steps[from..to]);
                         }
-                    } else if is_session(own[0]) {
-                        leaves[own[0]].counts.add(u64::from(parsed.repeats));
-                        sessions_in(steps, (first, last), symbols).for_each(|range| session(own[0], range));
-                    } else {
-                        leaves[own[0]].add(&steps[first..last]);
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! The shapes of a loop as one tree: what all have in common in order, and between it the alternatives.
 
 use crate::action::{ActionTarget, CallAction};
-use crate::cut::{ElementId, Parser, Symbols};
+use crate::parse::{ElementId, Parser, Symbols};
 use crate::streams::NO_SLOT;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
