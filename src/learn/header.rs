@@ -132,6 +132,9 @@ impl ScriptHeader<'_> {
         let loops = self.model.phases.iter().flatten().enumerate();
         notes.extend(loops.filter_map(|(n, one)| Some(about_commit(one.commit.as_ref()?, n + 1, self.sets))));
         notes.extend(self.waits.iter().cloned());
+        if let made @ 1.. = self.model.set_up {
+            notes.push(format!("Set-up: {} made files that exist here at the beginning.", count(made as u64, "call")));
+        }
         if let (left @ 1.., of) = self.model.left_out {
             notes.push(format!("Left out: {} of {}.", count(left as u64, "call"), count(of as u64, "thread")));
         }

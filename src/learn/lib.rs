@@ -1,8 +1,8 @@
 //! Learning: from a trace of a program to a script that does the same, for people to read and change.
 //!
 //! The calls are taken in the words of the language (`action`), on the file sets that their names make (`names`, `files`,
-//! `sets`), thread by thread (`streams`); threads that do one job in turn are one (`pools`). Threads that
-//! are alike (`groups`) are one loop (`model`), loops may wait for each
+//! `sets`), thread by thread (`streams`); threads that do one job in turn are one (`pools`). What is made for what follows
+//! exists when the script begins (`set_up`). Threads that are alike (`groups`) are one loop (`model`), loops may wait for each
 //! other (`waits`, `semaphores`), and threads of one may share syncs (`commits`). The iterations of a loop are found by a call
 //! that begins them anew, or else by the open files (`cut`), their shapes (`parse`) become one tree (`tree`) with what was
 //! seen at each place (`samples`, `values`). Files that stay open are told from those of one job (`openings`), and calls that
@@ -28,6 +28,7 @@ mod pools;
 mod samples;
 mod script;
 mod semaphores;
+mod set_up;
 mod sets;
 mod streams;
 mod tree;
@@ -73,7 +74,7 @@ pub fn learn(input: impl Read + Seek, version: &str) -> Result<LearnedScript, Tr
     note_openings(&mut sets, &streams);
     let facts = TraceFacts::of(&streams, &pools);
     let changes = std::mem::take(&mut streams.changes);
-    let model = LearnedModel::new(streams);
+    let model = LearnedModel::new(streams, &changes);
     let Some(begin) = model.begin() else {
         return Err(TraceError {
             message: format!(
@@ -94,7 +95,7 @@ pub fn learn(input: impl Read + Seek, version: &str) -> Result<LearnedScript, Tr
     Ok(LearnedScript {
         is_incomplete: end.as_ref().is_none_or(|end| !end.is_complete()),
         calls: facts.calls,
-        modelled: model.modelled() + facts.implied,
+        modelled: model.modelled() + model.set_up as u64 + facts.implied,
         transaction: header.transaction().map(|(_, end)| end),
         text: header.before(&script),
     })

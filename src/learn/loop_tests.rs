@@ -32,3 +32,50 @@ fn a_rare_call_ends_no_iteration_for_hiding_how_often_others_are_made() {
     assert!(!end.contains("statfile"), "{script}");
     assert!(script.contains("thread, 2,999 iterations"), "{script}");
 }
+
+/// Files that are made, and then transactions that read, make and remove some.
+fn pool(files: u64, transactions: u64) -> MadeTrace {
+    let (mut trace, mut chance) = (MadeTrace::new(), Chance(7));
+    let make = |trace: &mut MadeTrace, n: u64| {
+        let file = format!("/d/pool/{n:06}");
+        trace.open(&file, CREATE);
+        trace.moves("write", &file, 0, 0, 500);
+        trace.call("close", &file, |call| call.size = Some(500));
+        file
+    };
+    let mut there: Vec<String> = (0..files).map(|n| make(&mut trace, n)).collect();
+    for n in 0..transactions {
+        let at = chance.below(there.len() as u64) as usize;
+        trace.open(&there[at], 0);
+        trace.moves("read", &there[at], 0, 500, 500);
+        trace.call("close", &there[at], |call| call.size = Some(500));
+        if chance.below(2) == 0 {
+            there.push(make(&mut trace, files + n));
+        } else {
+            trace.call("unlinkat", &there.swap_remove(at), |_| ());
+        }
+    }
+    trace
+}
+
+/// The number behind this text.
+fn number(script: &str, name: &str) -> u64 {
+    let begin = script.find(name).unwrap_or_else(|| panic!("{name}: {script}")) + name.len();
+    script[begin..].chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+}
+
+#[test]
+fn files_that_are_made_first_exist_and_their_making_is_no_part_of_the_loop() {
+    let script = pool(1000, 20_000).script();
+    assert!(script.contains("# Set-up: 3,000 calls made files that exist here at the beginning."), "{script}");
+    assert!(script.contains("loop1: 1 thread") && !script.contains("loop2"), "{script}");
+    let existing = number(&script, "pool_files=") * number(&script, "prealloc=") / 100;
+    assert!((900..1100).contains(&existing), "{existing}: {script}");
+}
+
+#[test]
+fn files_that_are_made_for_long_are_made_by_the_script_too() {
+    let script = pool(3000, 3000).script();
+    assert!(!script.contains("Set-up") && script.contains("loop2"), "{script}");
+    assert!(number(&script, "loop1_times=") > 2800, "{script}");
+}

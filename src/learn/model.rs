@@ -6,6 +6,7 @@ use crate::cut::{self, CutBy, Score};
 use crate::groups;
 use crate::parse::{ElementId, Parser, Symbols};
 use crate::samples::{LeafSamples, SampledValues};
+use crate::set_up::{self, FileTimes};
 use crate::streams::{CallStep, CallStreams, CallSymbol, ThreadPart};
 use crate::tree::ShapeTree;
 use crate::waits::{self, LoopWait};
@@ -76,6 +77,8 @@ pub(crate) struct LearnedModel {
     pub(crate) phases: Vec<Vec<Loop>>,
     /// The loops that wait for each other, by the numbers of their groups.
     pub(crate) waits: Vec<LoopWait>,
+    /// Calls that made files before the loops.
+    pub(crate) set_up: usize,
     /// Calls and threads that are in no loop.
     pub(crate) left_out: (usize, usize),
 }
@@ -89,7 +92,8 @@ impl LearnedModel {
 }
 
 impl LearnedModel {
-    pub(crate) fn new(streams: CallStreams) -> Self {
+    /// `changes`: the files that came and went.
+    pub(crate) fn new(streams: CallStreams, changes: &FileTimes) -> Self {
         let mut symbols = streams.symbols;
         let mut sleeps = BTreeMap::new();
         let mut units: Vec<ThreadPart> = Vec::new();
@@ -97,7 +101,7 @@ impl LearnedModel {
             units.extend(groups::parts(thread, stream.steps, &symbols));
             sleeps.insert(thread, stream.sleeps);
         }
-        let mut model = Self::default();
+        let mut model = Self { set_up: set_up::take(&mut units, &symbols, changes), ..Self::default() };
         let (mut groups, little) = groups::of(units, &symbols);
         little.iter().for_each(|parts| model.leave_out(groups::calls(parts), parts.len()));
         model.waits = waits::find(&groups, &sleeps);
