@@ -33,6 +33,8 @@ pub(crate) struct TraceFacts {
     threads: usize,
     /// Those that take the calls of one job in turn.
     pooled: usize,
+    /// Those that follow one another, and how many there are of them at the same time.
+    following: (usize, usize),
     processes: usize,
     knows_time: bool,
     not_modelled: BTreeMap<&'static str, (u64, u64)>,
@@ -46,8 +48,9 @@ impl TraceFacts {
         Self {
             calls: streams.calls,
             implied: streams.implied,
-            threads: streams.threads.iter().filter(single).count() + pools.threads(),
-            pooled: pools.threads(),
+            threads: streams.threads.iter().filter(single).count() + pools.pooled() + pools.following().0,
+            pooled: pools.pooled(),
+            following: pools.following(),
             processes: main.map(|stream| stream.process).collect::<BTreeSet<u32>>().len(),
             knows_time: streams.knows_time,
             not_modelled: streams.not_modelled.clone(),
@@ -91,6 +94,10 @@ impl TraceFacts {
             notes.push(format!(
                 "{threads} take the calls of one job in turn: they are one thread here, for each process."
             ));
+        }
+        if let (threads @ 1.., rows) = self.following {
+            let here = count(rows as u64, "thread");
+            notes.push(format!("{} that follow one another are {here} here.", count(threads as u64, "thread")));
         }
         notes
     }

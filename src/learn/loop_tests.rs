@@ -79,3 +79,30 @@ fn files_that_are_made_for_long_are_made_by_the_script_too() {
     assert!(!script.contains("Set-up") && script.contains("loop2"), "{script}");
     assert!(number(&script, "loop1_times=") > 2800, "{script}");
 }
+
+#[test]
+fn short_threads_that_follow_one_another_are_one() {
+    let mut trace = MadeTrace::new();
+    for n in 0..120u32 {
+        let (source, object) = (format!("/d/{n}.c"), format!("/d/{n}.o"));
+        // A compiler and an assembler of each file, which begin when those before have ended.
+        let of = |trace: &mut MadeTrace, thread: u32| (trace.last().thread, trace.last().process) = (thread, thread);
+        trace.open(&source, 0);
+        of(&mut trace, 100 + 2 * n);
+        trace.moves("read", &source, 0, 300, 300);
+        of(&mut trace, 100 + 2 * n);
+        trace.call("close", &source, |call| call.size = Some(300));
+        of(&mut trace, 100 + 2 * n);
+        trace.open(&object, CREATE);
+        of(&mut trace, 101 + 2 * n);
+        trace.moves("write", &object, 0, 0, 1000);
+        of(&mut trace, 101 + 2 * n);
+        trace.call("close", &object, |call| call.size = Some(1000));
+        of(&mut trace, 101 + 2 * n);
+    }
+    let script = trace.script();
+    assert!(script.contains("240 threads that follow one another are 1 thread here."), "{script}");
+    assert!(script.contains("loop1: 1 thread, ") && !script.contains("loop2"), "{script}");
+    let flowops = ["openfile", "createfile"].map(|flowop| script.matches(&format!("flowop {flowop} ")).count());
+    assert_eq!(flowops, [1, 1], "{script}");
+}

@@ -1,6 +1,6 @@
 //! For how long files are open: some for one job, others for as long as their thread lives.
 
-use crate::pools::{ProcessCloses, ThreadPools};
+use crate::pools::{ProcessCloses, ThreadLife, ThreadPools};
 use crate::sets::LearnedSets;
 use std::collections::HashMap;
 use wml_trace::{CallClass, PathId, TracedCall};
@@ -10,18 +10,10 @@ const LASTING: f64 = 0.3;
 /// A thread with fewer calls says nothing.
 const FEW_CALLS: u64 = 500;
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Life {
-    process: u32,
-    begin: u64,
-    end: u64,
-    calls: u64,
-}
-
 /// What was opened and closed.
 #[derive(Debug, Default)]
 pub(crate) struct Openings {
-    lives: HashMap<u32, Life>,
+    lives: HashMap<u32, ThreadLife>,
     /// Of each process and file, the threads that opened it, and when.
     open: HashMap<(u32, PathId), Vec<(u32, u64)>>,
     closes: HashMap<u32, ProcessCloses>,
@@ -31,7 +23,7 @@ pub(crate) struct Openings {
 
 impl Openings {
     pub(crate) fn add(&mut self, call: &TracedCall) {
-        let new = Life { process: call.process, begin: call.start, ..Life::default() };
+        let new = ThreadLife { process: call.process, begin: call.start, ..ThreadLife::default() };
         let life = self.lives.entry(call.thread).or_insert(new);
         life.end = call.end();
         life.calls += 1;
@@ -57,9 +49,9 @@ impl Openings {
         }
     }
 
-    /// The processes with a pool of threads.
+    /// The threads for which others stand.
     pub(crate) fn pools(&self) -> ThreadPools {
-        ThreadPools::new(&self.closes, self.lives.iter().map(|(thread, life)| (*thread, life.process)))
+        ThreadPools::new(&self.closes, &self.lives)
     }
 
     /// Marks the sets whose files stay open.

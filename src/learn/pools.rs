@@ -1,4 +1,5 @@
-//! Processes whose threads take the calls of one job in turn: what one opens, another one reads or closes.
+//! Threads that are one: of a process whose threads take the calls of one job in turn, so that what one opens, another one
+//! reads or closes; and many short ones that follow one another, as those that a shell starts.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -8,6 +9,11 @@ use wml_trace::TraceEvent;
 const SHARED: f64 = 0.3;
 /// A process that closes fewer files says nothing.
 const FEW_CLOSES: u32 = 20;
+/// So many threads follow one another at least, each for this share of the time at most, and so many for each one that is
+/// there at the same time.
+const MANY: usize = 8;
+const SHORT: f64 = 0.2;
+const FOLLOWING: usize = 4;
 
 /// How often a process closed a file, and how often another thread than that which opened it did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,47 +22,98 @@ pub(crate) struct ProcessCloses {
     pub(crate) by_others: u32,
 }
 
-/// The threads that are in a pool, each with its process, which stands for them.
+/// When a thread of a process made its first call, and its last one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ThreadLife {
+    pub(crate) process: u32,
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    pub(crate) calls: u64,
+}
+
+/// Threads for which another one stands.
 #[derive(Debug, Default)]
-pub(crate) struct ThreadPools(HashMap<u32, u32>);
+pub(crate) struct ThreadPools {
+    /// Those in a pool, each with its process.
+    pools: HashMap<u32, u32>,
+    /// Those that follow others, each with the first of them.
+    followers: HashMap<u32, u32>,
+}
 
 impl ThreadPools {
-    pub(crate) fn new(closes: &HashMap<u32, ProcessCloses>, threads: impl Iterator<Item = (u32, u32)>) -> Self {
+    pub(crate) fn new(closes: &HashMap<u32, ProcessCloses>, lives: &HashMap<u32, ThreadLife>) -> Self {
         let is_pool = |closes: &ProcessCloses| {
             closes.all >= FEW_CLOSES && f64::from(closes.by_others) >= SHARED * f64::from(closes.all)
         };
         let pools: HashSet<u32> =
             closes.iter().filter(|(_, closes)| is_pool(closes)).map(|(process, _)| *process).collect();
-        Self(threads.filter(|(_, process)| pools.contains(process)).collect())
+        let (pooled, others): (Vec<_>, Vec<_>) = lives.iter().partition(|(_, life)| pools.contains(&life.process));
+        let pools = pooled.into_iter().map(|(thread, life)| (*thread, life.process)).collect();
+        Self { pools, followers: followers(others.into_iter().map(|(thread, life)| (*thread, *life)).collect()) }
     }
 
     /// The number of threads in pools.
-    pub(crate) fn threads(&self) -> usize {
-        self.0.len()
+    pub(crate) fn pooled(&self) -> usize {
+        self.pools.len()
+    }
+
+    /// The number of threads that follow one another, and of those that stand for them.
+    pub(crate) fn following(&self) -> (usize, usize) {
+        (self.followers.len(), self.followers.values().collect::<HashSet<_>>().len())
     }
 
     pub(crate) fn has(&self, thread: u32) -> bool {
-        self.0.contains_key(&thread)
+        self.pools.contains_key(&thread) || self.followers.contains_key(&thread)
+    }
+
+    /// The thread that stands for this one.
+    pub(crate) fn one(&self, thread: u32) -> u32 {
+        self.pools.get(&thread).or_else(|| self.followers.get(&thread)).copied().unwrap_or(thread)
     }
 
     /// The event as if one thread did all that a pool does. `None` for one thread of it that waits for another.
     pub(crate) fn as_one<'e>(&self, event: &'e TraceEvent) -> Option<Cow<'e, TraceEvent>> {
         match event {
-            TraceEvent::Call(call) => Some(match self.0.get(&call.thread) {
-                Some(process) => {
-                    let mut call = call.clone();
-                    call.thread = *process;
-                    Cow::Owned(TraceEvent::Call(call))
-                }
-                None => Cow::Borrowed(event),
-            }),
-            TraceEvent::Wait(wait) if self.has(wait.thread) => None,
+            TraceEvent::Call(call) if self.has(call.thread) => {
+                let mut call = call.clone();
+                call.thread = self.one(call.thread);
+                Some(Cow::Owned(TraceEvent::Call(call)))
+            }
+            TraceEvent::Wait(wait) if self.pools.contains_key(&wait.thread) => None,
             TraceEvent::Wait(wait) => {
                 let mut wait = *wait;
-                wait.woken_by = wait.woken_by.map(|thread| self.0.get(&thread).copied().unwrap_or(thread));
-                Some(Cow::Owned(TraceEvent::Wait(wait)))
+                wait.thread = self.one(wait.thread);
+                wait.woken_by = wait.woken_by.map(|thread| self.one(thread));
+                (wait.woken_by != Some(wait.thread)).then_some(Cow::Owned(TraceEvent::Wait(wait)))
             }
             _ => Some(Cow::Borrowed(event)),
         }
     }
+}
+
+/// Many short threads, each with the first of those that it follows: the last one that had ended when it began.
+fn followers(mut lives: Vec<(u32, ThreadLife)>) -> HashMap<u32, u32> {
+    let begin = lives.iter().map(|(_, life)| life.begin).min().unwrap_or(0);
+    let span = lives.iter().map(|(_, life)| life.end).max().unwrap_or(0).saturating_sub(begin);
+    lives.retain(|(_, life)| life.end.saturating_sub(life.begin) as f64 <= SHORT * span as f64);
+    lives.sort_by_key(|(thread, life)| (life.begin, life.end, *thread));
+    // Of each row of threads: when it ends, and its first one.
+    let mut rows: Vec<(u64, u32)> = Vec::new();
+    let mut followers = HashMap::new();
+    for (thread, life) in &lives {
+        let ended = rows.iter_mut().filter(|(end, _)| *end <= life.begin).max_by_key(|(end, _)| *end);
+        let first = match ended {
+            Some((end, first)) => {
+                *end = life.end;
+                *first
+            }
+            None => {
+                rows.push((life.end, *thread));
+                *thread
+            }
+        };
+        followers.insert(*thread, first);
+    }
+    let is_it = lives.len() >= MANY && lives.len() >= FOLLOWING * rows.len();
+    if is_it { followers } else { HashMap::new() }
 }

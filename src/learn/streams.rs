@@ -138,6 +138,15 @@ struct ThreadState {
 }
 
 impl ThreadState {
+    /// Takes note of the process of a call. What another one had open before is closed.
+    fn belongs_to(&mut self, process: u32) {
+        if std::mem::replace(&mut self.stream.process, process) != process {
+            self.slots.iter_mut().for_each(|slot| slot.is_open = false);
+            self.listing.clear();
+            self.last_end = None;
+        }
+    }
+
     /// Counts the time before a call.
     fn time_before(&mut self, call: &TracedCall) {
         let gap = self.last_end.map_or(0, |end| call.start.saturating_sub(end));
@@ -323,6 +332,7 @@ impl<'a> StreamBuilder<'a> {
 
     fn call(&mut self, call: &TracedCall) {
         self.streams.calls += 1;
+        self.threads.entry(call.thread).or_default().belongs_to(call.process);
         let before = self.files.before(call);
         self.files.apply(call, before);
         self.note_changes(call, before);
@@ -449,7 +459,6 @@ impl<'a> StreamBuilder<'a> {
             _ => call.bytes().or(call.wanted),
         };
         let short = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-        thread.stream.process = call.process;
         if is_dropped || is_implied {
             return;
         }

@@ -5,6 +5,7 @@ use crate::action::CallAction;
 use crate::files::Files;
 use crate::names::read_names;
 use crate::own_looks::holds_names_only;
+use crate::pools::ThreadPools;
 use crate::sets::LearnedSets;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Seek};
@@ -83,7 +84,7 @@ impl TracedRun {
                 figures.transactions += times.len().saturating_sub(1) as u64;
             }
         }
-        figures.count(&mut input, &look.run, window, &ends)?;
+        figures.count(&mut input, &look, window, &ends)?;
         Ok(figures)
     }
 
@@ -91,7 +92,7 @@ impl TracedRun {
     fn count(
         &mut self,
         input: &mut (impl Read + Seek),
-        run: &AnnotatedRun,
+        Look { run, pools, .. }: &Look,
         window: (u64, u64),
         ends: &TransactionEnds,
     ) -> Result<(), TraceError> {
@@ -107,7 +108,8 @@ impl TracedRun {
             let TraceEvent::Call(call) = event else { return };
             let before = ended.insert(call.thread, call.end());
             // Of a thread with transactions, what is between its first and its last one counts.
-            let own = ends.get(&call.thread).map(|ends| (ends[0], ends[ends.len() - 1]));
+            let thread = pools.one(call.thread);
+            let own = ends.get(&thread).map(|ends| (ends[0], ends[ends.len() - 1]));
             let (from, to) = own.unwrap_or(window);
             if run.threads.is_some() && own_calls.has(call) || !run.has(call) || call.end() <= from || call.end() > to {
                 return;
@@ -120,12 +122,12 @@ impl TracedRun {
                 *self.blocked.get_or_insert(0) += blocked;
                 *self.running.get_or_insert(0) += gap.saturating_sub(blocked).saturating_sub(between.runnable);
             }
-            self.add_sync(call, &mut synced);
+            self.add_sync(call, thread, &mut synced);
             // A transaction has an order of its own.
-            let before = ended_before.entry(call.thread).or_default();
-            if ends.get(&call.thread).and_then(|ends| ends.get(*before)).is_some_and(|end| *end <= call.end()) {
+            let before = ended_before.entry(thread).or_default();
+            if ends.get(&thread).and_then(|ends| ends.get(*before)).is_some_and(|end| *end <= call.end()) {
                 *before += 1;
-                synced.remove(&call.thread);
+                synced.remove(&thread);
             }
         })?;
         self.span = match self.is_whole {
@@ -135,15 +137,15 @@ impl TracedRun {
         Ok(())
     }
 
-    fn add_sync(&mut self, call: &TracedCall, synced: &mut HashMap<u32, (SyncKind, Option<PathId>)>) {
+    fn add_sync(&mut self, call: &TracedCall, thread: u32, synced: &mut HashMap<u32, (SyncKind, Option<PathId>)>) {
         let class = call.kind.get().class;
         if !class.syncs() {
             return;
         }
-        let last = synced.get(&call.thread).copied();
+        let last = synced.get(&thread).copied();
         let kind = (class, call.is_on_directory(), last.is_some_and(|(_, path)| path == call.path));
         *self.sync_pairs.entry((last.map(|(kind, _)| kind), kind)).or_default() += 1;
-        synced.insert(call.thread, (kind, call.path));
+        synced.insert(thread, (kind, call.path));
     }
 
     /// Nanoseconds in calls and between them, over all threads, without the time that they waited for a processor.
@@ -162,6 +164,8 @@ struct Look {
     files: Files,
     /// Those of a program.
     sets: Option<LearnedSets>,
+    /// Threads of a program that are one in its script.
+    pools: ThreadPools,
     run: AnnotatedRun,
 }
 
@@ -197,21 +201,21 @@ impl Look {
     fn new(input: &mut (impl Read + Seek), side: TracedSide<'_>) -> Result<Self, TraceError> {
         input.rewind()?;
         let mut reader = TraceReader::new(&mut *input)?;
-        let (files, sets) = match side {
+        let (files, sets, pools) = match side {
             TracedSide::Program => {
-                let (files, sets, _) = read_names(&mut reader)?;
-                (files, Some(sets))
+                let (files, sets, pools) = read_names(&mut reader)?;
+                (files, Some(sets), pools)
             }
             // The tree is known when the first calls are.
             TracedSide::Script { .. } => {
                 let mut files = Files::new(!reader.header().under.is_empty());
                 reader.block()?;
                 files.add_tree(reader.tree());
-                (files, None)
+                (files, None, ThreadPools::default())
             }
         };
         let threads = matches!(side, TracedSide::Script { .. }).then(HashMap::new);
-        Ok(Self { files, sets, run: AnnotatedRun { threads, ..AnnotatedRun::default() } })
+        Ok(Self { files, sets, pools, run: AnnotatedRun { threads, ..AnnotatedRun::default() } })
     }
 
     /// When each thread ended transactions; none if there is no such call. Counts files and what no flowop makes.
@@ -257,8 +261,9 @@ impl Look {
                     Some(sets) => sets.of(path).is_some_and(|n| sets.sets[usize::from(n)].name == end.set),
                     None => set_of(&paths.path(path), &under[0]).is_some_and(|set| set == end.set.as_bytes()),
                 };
-            of_any.step(call, is_end, end.of_runs, came);
-            of_set.step(call, is_of_set, end.of_runs, came);
+            let thread = self.pools.one(call.thread);
+            of_any.step((thread, call.end()), is_end, end.of_runs, came);
+            of_set.step((thread, call.end()), is_of_set, end.of_runs, came);
         })?;
         figures.is_of_any_set = of_set.times.is_empty() && !of_any.times.is_empty();
         let found = if figures.is_of_any_set { of_any } else { of_set };
@@ -293,19 +298,19 @@ struct EndsOfThreads {
 }
 
 impl EndsOfThreads {
-    /// Takes a call of a thread. Of calls in a row the last one counts, if the transaction ends with several.
-    fn step(&mut self, call: &TracedCall, is_end: bool, of_runs: bool, came: [i64; 2]) {
+    /// Takes a call of a thread, with its end. Of calls in a row the last one counts, if the transaction ends with several.
+    fn step(&mut self, (thread, end): (u32, u64), is_end: bool, of_runs: bool, came: [i64; 2]) {
         if !is_end {
-            self.in_row.remove(&call.thread);
+            self.in_row.remove(&thread);
             return;
         }
-        let times = self.times.entry(call.thread).or_default();
-        if let Some(before) = self.in_row.insert(call.thread, came).filter(|_| of_runs) {
+        let times = self.times.entry(thread).or_default();
+        if let Some(before) = self.in_row.insert(thread, came).filter(|_| of_runs) {
             times.pop();
             self.count -= 1;
             (0..2).for_each(|kind| self.sums[kind] -= before[kind]);
         }
-        times.push(call.end());
+        times.push(end);
         self.count += 1;
         (0..2).for_each(|kind| self.sums[kind] += came[kind]);
     }
