@@ -126,6 +126,10 @@ impl LoopWriter<'_, '_> {
                     self.carried = (kept.0 + share * self.carried.0, kept.1 + share * self.carried.1);
                 }
                 self.script.alternatives -= 1;
+                // Their time is kept for the next call.
+                if inner.iter().all(|line| line.starts_with("flowop nothing ")) {
+                    return self.node(&LoopNode::Seq(Vec::new()), name, more, lines);
+                }
                 self.wrapped(name, ",mix", more, &inner, lines);
             }
         }
