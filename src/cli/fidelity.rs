@@ -33,8 +33,6 @@ const BELOW: &str = "wmlrun-fidelity";
 /// The exit status if a row is outside of its limit, and if a row is unclear.
 const OUTSIDE: u8 = 10;
 const UNCLEAR: u8 = 11;
-/// Whether all rows are decided is asked after so many pairs.
-const LOOKS: [usize; 6] = [3, 5, 8, 12, 20, 30];
 /// How often a run is made again if calls are lost in its trace.
 const TRIES: usize = 3;
 /// How much longer a script that ends by itself may take than its program: then it hangs.
@@ -58,16 +56,15 @@ pub(super) fn fidelity(args: &FidelityArgs, script: &library::FoundScript) -> Re
     let ends_itself = script.text.lines().any(|line| line.trim() == "set mode quit alldone");
     let mut compared = Compared { args, script: word, end, ends_itself, seconds: None };
     let mut pairs: Vec<(TracedRun, TracedRun)> = Vec::new();
-    let mut fidelity = Fidelity::of(&pairs);
-    let mut is_decided = false;
-    while (pairs.len() as u64) < args.pairs && !is_decided {
+    let planned = usize::try_from(args.pairs).unwrap_or(usize::MAX);
+    let mut fidelity = Fidelity::of(&pairs, planned);
+    while pairs.len() < planned && !fidelity.is_decided() {
         let Some(pair) = compared.pair(pairs.len())? else { break };
         pairs.push(pair);
-        fidelity = Fidelity::of(&pairs);
+        fidelity = Fidelity::of(&pairs, planned);
         let (inside, outside) = (fidelity.count(FidelityVerdict::Inside), fidelity.count(FidelityVerdict::Outside));
         let rows = count(fidelity.rows.len() as u64, "row");
         notice(&format!("pair {}: {inside} inside, {outside} outside of {rows}", pairs.len()));
-        is_decided = LOOKS.contains(&pairs.len()) && !fidelity.is_open();
     }
     if let (0, Some(signal)) = (pairs.len(), signals::received()) {
         return Ok(128 + signal);

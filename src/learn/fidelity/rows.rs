@@ -9,6 +9,8 @@ use wml_trace::{CALL_CLASSES, CallClass, ClassFigures, Spread};
 
 /// The least pairs with which anything is said.
 const LEAST_PAIRS: usize = 3;
+/// Whether all rows are decided is asked after so many pairs.
+const LOOKS: [usize; 6] = [3, 5, 8, 12, 20, 30];
 /// Classes with a smaller share of the calls have no row of their own.
 const SMALL_CLASS: f64 = 0.005;
 /// The calls whose times are compared: those that take most.
@@ -104,8 +106,9 @@ pub struct Fidelity {
 }
 
 impl Fidelity {
-    /// Compares pairs of a run of the program and one of the script.
-    pub fn of(pairs: &[(TracedRun, TracedRun)]) -> Self {
+    /// Compares pairs of a run of the program and one of the script. They are looked at several times until there are as
+    /// many as are planned: each look has the share of the errors that its pairs are of all.
+    pub fn of(pairs: &[(TracedRun, TracedRun)], planned: usize) -> Self {
         let is_whole = pairs.iter().any(|(program, _)| program.is_whole);
         let mut all: Vec<UndecidedRow> = Vec::new();
         let classes = classes(pairs);
@@ -128,12 +131,12 @@ impl Fidelity {
                 one.row.scale == FidelityScale::Distance || one.values.iter().flatten().any(|value| *value != 0.0);
             has_figures && one.values.len() == pairs.len()
         });
-        Self { pairs: pairs.len(), is_whole, rows: decided(all) }
+        Self { pairs: pairs.len(), is_whole, rows: decided(all, errors_at(pairs.len(), planned)) }
     }
 
-    /// True if more pairs can say more.
-    pub fn is_open(&self) -> bool {
-        self.pairs < LEAST_PAIRS || self.rows.iter().any(|row| row.verdict == FidelityVerdict::Unknown)
+    /// True if no row is unclear, at a time to ask.
+    pub fn is_decided(&self) -> bool {
+        LOOKS.contains(&self.pairs) && self.count(FidelityVerdict::Unknown) == 0
     }
 
     pub fn count(&self, verdict: FidelityVerdict) -> usize {
@@ -187,15 +190,23 @@ impl UndecidedRow {
     }
 }
 
+/// The share of comparisons in which a row may be outside by chance at the look after so many pairs.
+fn errors_at(pairs: usize, planned: usize) -> f64 {
+    let looks = || LOOKS.into_iter().filter(|look| *look < planned).chain([planned.max(1)]);
+    let look = looks().find(|look| *look >= pairs).unwrap_or(pairs);
+    let before = looks().take_while(|before| *before < look).last().unwrap_or(0);
+    (1.0 - LEVEL) * (look - before) as f64 / planned.max(look) as f64
+}
+
 /// Holm's procedure for what is outside: one row after another, each against the rows that are left. What is inside is so by
 /// its own interval.
-fn decided(rows: Vec<UndecidedRow>) -> Vec<FidelityRow> {
+fn decided(rows: Vec<UndecidedRow>, errors: f64) -> Vec<FidelityRow> {
     let mut is_outside = vec![false; rows.len()];
     let pairs = rows.first().map_or(0, |row| row.values.len());
     let has_pairs = pairs >= LEAST_PAIRS;
     loop {
         let left = is_outside.iter().filter(|is| !**is).count();
-        let level = 1.0 - (1.0 - LEVEL) / left.max(1) as f64;
+        let level = 1.0 - errors / left.max(1) as f64;
         let next = rows.iter().zip(&is_outside).position(|(row, is)| {
             let (estimate, limit) = (row.estimate(level), row.limit());
             has_pairs && !is && (estimate.low > limit.1 || estimate.high < limit.0)
@@ -384,4 +395,44 @@ fn sync_distance(sides: [&TracedRun; 2]) -> f64 {
         |side: &TracedRun, key| side.sync_pairs.get(key).copied().unwrap_or(0) as f64 / side.syncs().max(1) as f64;
     let keys: BTreeSet<_> = sides.iter().flat_map(|side| side.sync_pairs.keys()).collect();
     keys.into_iter().map(|key| (share(sides[0], key) - share(sides[1], key)).abs()).sum::<f64>() / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row whose true ratio is this one, with one of a thousand random numbers for each pair.
+    fn row(ratio: f64, state: &mut u64, pairs: usize) -> UndecidedRow {
+        let mut draw = || {
+            *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (*state >> 33) as f64 / f64::from(1u32 << 31)
+        };
+        // Sums of several are about normal.
+        let mut near = |middle: f64| middle * (0.7 + 0.1 * (0..6).map(|_| draw()).sum::<f64>());
+        let values: Vec<[f64; 2]> = (0..pairs).map(|_| [near(100.0), near(100.0 * ratio)]).collect();
+        let limit = (0.9, 1.1);
+        let row = PairRow { name: String::new(), scale: Ratio, unit: Count, values: [0.0; 2], limit };
+        UndecidedRow { row, limits: vec![limit; pairs], values }
+    }
+
+    #[test]
+    fn who_looks_often_is_seldom_wrong() {
+        let mut state = 3;
+        let is_outside = |all: UndecidedRow, errors: fn(usize) -> f64| {
+            LOOKS.iter().any(|look| {
+                let (values, limits) = (all.values[..*look].to_vec(), all.limits[..*look].to_vec());
+                let row = PairRow { name: String::new(), values: [0.0; 2], ..all.row };
+                let found = decided(vec![UndecidedRow { row, values, limits }], errors(*look));
+                found[0].verdict == FidelityVerdict::Outside
+            })
+        };
+        let mut count =
+            |errors: fn(usize) -> f64| (0..400).filter(|_| is_outside(row(1.1, &mut state, 30), errors)).count();
+        // At the limit, one side of an interval can be wrong.
+        let (shared, each) = (count(|look| errors_at(look, 30)), count(|_| 0.05));
+        assert!(shared <= 14 && each > 18, "{shared}, {each}");
+        // All looks together have the errors of one.
+        let all: f64 = LOOKS.iter().map(|look| errors_at(*look, 30)).sum();
+        assert!((all - 0.05).abs() < 1e-9 && (errors_at(4, 4) - 0.0125).abs() < 1e-9, "{all}");
+    }
 }
