@@ -171,6 +171,7 @@ impl PlannedArm {
             with_response: if is_timed { names.clone() } else { BTreeSet::new() },
             flowops: names,
             has_transactions: false,
+            is_open_loop: false,
             requested: 0.0,
             machine: Ok(()),
             directories: if has_places { place.check(settings) } else { Ok(()) },
@@ -197,6 +198,11 @@ impl PlannedArm {
     /// The error that its runs can't have this metric.
     pub(super) fn lacking(&self, metric: &Metric) -> Option<Failure> {
         self.plan.as_ref().ok()?.lacks(metric)
+    }
+
+    /// True if a rate is asked of all its I/O operations.
+    pub(super) fn is_open_loop(&self) -> bool {
+        self.plan.as_ref().is_ok_and(|plan| plan.is_open_loop)
     }
 
     /// True if its script can't be run with these options.
@@ -264,6 +270,8 @@ struct ArmPlan {
     /// The names of the flowops that have a response time.
     with_response: BTreeSet<String>,
     has_transactions: bool,
+    /// True if all of its I/O operations have a response time.
+    is_open_loop: bool,
     requested: f64,
     /// Whether this machine can make its runs.
     machine: Result<(), Failure>,
@@ -296,7 +304,10 @@ impl ArmPlan {
         let bytes = plan.filesets.iter().map(FilesetSpec::expected_bytes).fold(0, u64::saturating_add);
         // A script may make several runs, and only one of them an open loop.
         let has_rate = |flowop: &FlowopInfo| plan.processes[flowop.process].threads[flowop.thread].has_rate;
+        let is_paced = |f: &FlowopInfo| plan.processes[f.process].threads[f.thread].pace.is_some();
+        let mut io = plan.flowops.iter().filter(|flowop| flowop.has_response()).peekable();
         let found = Self {
+            is_open_loop: io.peek().is_some() && io.all(is_paced),
             lengths: lengths.collect(),
             bytes: if is_on_disk { bytes } else { 0 },
             whole_bytes: plan.filesets.iter().map(FilesetSpec::whole_bytes).fold(0, u64::saturating_add),

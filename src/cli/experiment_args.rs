@@ -192,8 +192,8 @@ pub(super) struct RepeatArgs {
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     pub(super) until_ci: Option<f64>,
     /// Metrics that must reach the precision, separated by commas, such as `ops`, `latency.p99` or `NAME.latency.p99` of
-    /// one flowop; `wmlrun list metrics` lists them
-    #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',', default_value = "ops", add = completion::metrics())]
+    /// one flowop; `wmlrun list metrics` lists them [default: ops; of open loops response.mean]
+    #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',', add = completion::metrics())]
     pub(super) metrics: Vec<Metric>,
     /// Use a predefined set of metrics instead of `--metric`
     #[arg(long, value_enum, value_name = "NAME", conflicts_with = "metrics")]
@@ -222,7 +222,7 @@ pub(super) struct RepeatArgs {
 const FLOOR: &str = "Noise floor";
 
 impl RepeatArgs {
-    /// Returns the metrics that `--metric` or `--preset` selects.
+    /// The metrics that `--metric` or `--preset` selects; empty without them.
     pub(super) fn metrics(&self) -> Vec<Metric> {
         match self.preset {
             Some(Preset::Study) => STUDY.iter().filter_map(|name| name.parse().ok()).collect(),
@@ -451,7 +451,8 @@ fn percentages(text: &str) -> Option<Vec<String>> {
 #[derive(Args, Clone)]
 pub(super) struct VerdictArgs {
     /// Metric to compare, such as `ops`, `latency.p99` or `NAME.latency.p99` of one flowop; `wmlrun list metrics` lists
-    /// them [default: ops; of `compare` with results folders: the first metric of their experiments]
+    /// them [default: ops; of open loops response.mean; of `compare` with results folders: the first metric of their
+    /// experiments]
     #[arg(long, value_name = "METRIC", add = completion::metrics())]
     pub(super) metric: Option<Metric>,
     /// Largest change that does not matter, as a percentage of A; of B if lower is better [default: 3%; with `--tests`:

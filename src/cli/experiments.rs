@@ -51,8 +51,7 @@ pub(super) fn ab(args: &AbArgs) -> Result<u8, Failure> {
     };
     let rule = RuleWanted::Ab { tolerance: args.verdict.tolerance(), blocks };
     let common = &args.experiment;
-    let metric = args.verdict.metric.clone().unwrap_or_else(Metric::ops);
-    let metric = std::slice::from_ref(&metric);
+    let metric = args.verdict.metric.as_slice();
     let script = args.script.as_deref().unwrap_or_default();
     let wanted = || {
         let found = wanted(common, script, &[&args.a, &args.b], metric, rule, args.hooks.0.clone())?;
@@ -90,7 +89,16 @@ pub(super) fn prune(dir: &Path) -> Result<u8, Failure> {
 /// The default of `--command-timeout`.
 pub(super) const COMMAND_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Builds the description of a new experiment, and plans its arms. `arms` holds the options of each arm.
+/// The metric if none is named. The rate of an open loop is the one that its script asks for, on any file system.
+fn default_metric(planned: &[PlannedArm]) -> Metric {
+    match planned.iter().all(PlannedArm::is_open_loop) {
+        true => Metric::response(),
+        false => Metric::ops(),
+    }
+}
+
+/// Builds the description of a new experiment, and plans its arms. `arms` holds the options of each arm. `metrics`: the
+/// default one if empty.
 pub(super) fn wanted(
     args: &ExperimentArgs,
     script: &str,
@@ -141,6 +149,8 @@ pub(super) fn wanted(
     let to_plan = |(n, arm): (usize, &Arm)| Arm { words: rule.planned_words(n, &arm.words), ..arm.clone() };
     let to_plan: Vec<Arm> = arms.iter().enumerate().map(to_plan).collect();
     let planned = arms::planned(&to_plan, &common, metrics, hooks.0.is_empty(), &option)?;
+    let default = [default_metric(&planned)];
+    let metrics = if metrics.is_empty() { &default } else { metrics };
     check_commands(metrics, &hooks)?;
     let experiment = describe(args, script, (arms, &planned), metrics, rule, hooks)?;
     Ok((experiment, planned))

@@ -9,6 +9,7 @@ use crate::analysis::ComparisonVerdict;
 use crate::comparison::{Comparer, Comparison, DEFAULT_TOLERANCE, figure, percent, with_level};
 use crate::diag::{Failure, Status};
 use crate::experiment::{self, Blocks, ExperimentKind, FloorSession, Floors, Folder, RuleWanted, compare_arms};
+use crate::import::Metric;
 use crate::os::held_dir::HeldDir;
 use crate::util::count::count;
 
@@ -20,7 +21,7 @@ const DEFAULT_BLOCKS: u64 = 6;
 
 /// Runs `wmlrun repeat --floor`. Returns the exit status.
 pub(super) fn floor(args: &RepeatArgs) -> Result<u8, Failure> {
-    if args.metrics.len() != 1 {
+    if args.metrics.len() > 1 {
         return Err(Failure::wrong("a noise floor is that of one metric", "give `--metric` one name"));
     }
     // The directory distinguishes the arms of a noise floor, as an argument of each.
@@ -62,7 +63,9 @@ pub(super) fn floor(args: &RepeatArgs) -> Result<u8, Failure> {
     let rule = RuleWanted::Ab { tolerance: DEFAULT_TOLERANCE, blocks };
     let directory = directory.map(|dir| format!("--dir {}", joined(&[dir]))).unwrap_or_default();
     let (common, script) = (&common, args.script.as_deref().unwrap_or(DEFAULT_SCRIPT));
-    let wanted = || wanted(common, script, &[&directory, &directory], &args.metrics, rule, args.hooks.0.clone());
+    let ops = [Metric::ops()];
+    let metric = if args.metrics.is_empty() { &ops[..] } else { &args.metrics };
+    let wanted = || wanted(common, script, &[&directory, &directory], metric, rule, args.hooks.0.clone());
     // Another comparison is not continued. Other errors of the folder are those of `perform`.
     if let Some(path) = &common.resume
         && let Ok(experiment) = Folder::description(path)

@@ -311,6 +311,11 @@ impl Metric {
         Self { name: "ops".to_owned() }
     }
 
+    /// The mean response time of open loops.
+    pub(crate) fn response() -> Self {
+        Self { name: "response.mean".to_owned() }
+    }
+
     /// Returns the metric of the numbers of a column, whose meaning only the user knows.
     pub(crate) fn value() -> Self {
         Self { name: VALUE.to_owned() }

@@ -98,6 +98,24 @@ fn the_report_has_the_digits_of_the_study() {
     }
 }
 
+/// Both do what the script asks for; what differs is how long a request takes.
+#[test]
+fn open_loops_are_compared_by_their_response_time() {
+    let place = Place::new();
+    let script = "# dialect: fsl\nset $wait=0\ndefine file name=f,path=$dir,size=1m,prealloc\ndefine process name=p {\n  \
+        thread name=t,rate=200 {\n    flowop delay name=d,value=$wait\n    flowop read name=r,filename=f,iosize=4k\n  }\n}\n";
+    fs::write(place.path("o.wml"), script).unwrap();
+    let ab = "ab o.wml --dir . --engine null --no-quiesce --runtime 0.2 --blocks 6 --b --set=wait=0.002";
+    let answer = place.wmlrun(ab, &["--format", "mail"]);
+    let text = String::from_utf8_lossy(&answer.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("Medians of `response.mean`: A ") && text.contains("worse: "), "{text}");
+    assert_eq!(answer.status.code(), Some(10));
+    // Who names a metric gets it.
+    let named: Value =
+        serde_json::from_slice(&place.wmlrun(ab, &["--metric", "ops", "--format", "json"]).stdout).unwrap();
+    assert_eq!(named["metric"], "ops");
+}
+
 /// The shell script of docs/compare.md, as a job of a continuous integration would run it.
 const JOB: &str = "\"$@\" > report\n\
     case $? in\n\
@@ -163,10 +181,10 @@ fn a_job_can_branch_on_every_verdict() {
 fn a_difference_of_two_folders_that_the_control_explains_is_invalid() {
     let place = Place::new();
     fs::write(place.path("x.wml"), paced()).unwrap();
-    let paced = PACED.replace(" --no-quiesce", "");
+    let paced = format!("{} --metric ops", PACED.replace(" --no-quiesce", ""));
     place.run(&format!("repeat {paced} --quiet --runs 6 --results a --set n=2"), 0);
     place.run(&format!("repeat {paced} --quiet --runs 6 --results b --set n=1"), 0);
-    place.run(&format!("repeat {PACED} --quiet --runs 6 --results none --set n=1"), 0);
+    place.run(&format!("repeat {PACED} --metric ops --quiet --runs 6 --results none --set n=1"), 0);
     let compare = |b: &str, control: f64, code: i32| {
         set_controls(&place, "a", [100.0; 2]);
         set_controls(&place, b, [control; 2]);
@@ -256,7 +274,7 @@ fn sides_with_different_conditions_have_the_larger_of_their_floors() {
     };
     let share = |floor: &Value| floor["share"].as_f64().unwrap();
     assert!((share(&compared("f2")) - share(&one).max(share(&two))).abs() < 1e-12);
-    let words = format!("repeat {PACED} --quiet --set n=3 --runs 3 --results f3");
+    let words = format!("repeat {PACED} --metric ops --quiet --set n=3 --runs 3 --results f3");
     place.run(&words, 0);
     assert_eq!(compared("f3"), Value::Null, "the floor of one side is unknown");
     let given = compared("f3 --noise-floor 5%");
