@@ -96,6 +96,11 @@ fn verdicts_say_what_happened_and_whether_it_may_be_used() {
         side.iter_mut().for_each(|run| (run.control, run.disturbed) = (None, is_b));
     });
     check("disturbed", false, &mail(&disturbed));
+    let mut few = disturbed;
+    few.a.sample.n = 8;
+    let few = mail(&few).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(few.contains("the runs are too few to say what that did; as measured, B does 30.0 % more"), "{few}");
+    assert!(few.contains("Make 6 blocks or more, or repeat on an idle machine."), "{few}");
     let ended = compared(190.0, 0.05, 1.0, |side| {
         side.iter_mut().skip(13).for_each(|run| run.warnings = vec!["exhausted".to_owned()]);
     });
@@ -176,7 +181,7 @@ fn steps_that_changed_are_told() {
     let says = "Mean latency, A → B, median of the runs (95 % interval of the change): `fsyncfile2` 94.5 → 20.9 ms (";
     assert!(better.contains(says) && better.contains("; but slower: `deletefile1` 994 µs → 1.57 ms ("), "{better}");
     assert!(!words(&compared(120.0, 0.02, 0.8, |_| ())).contains("Mean latency"));
-    // Latencies that scatter alike in A and B; a sync is told nevertheless.
+    // Latencies that scatter alike in A and B.
     let alike = |side: &mut [Observation]| {
         for (n, run) in side.iter_mut().enumerate() {
             run.figures.retain(|name, _| !name.starts_with("deletefile1"));
@@ -186,8 +191,7 @@ fn steps_that_changed_are_told() {
         }
     };
     let alike = words(&compared(190.0, 0.05, 1.0, alike));
-    assert!(alike.contains("`fsyncfile2` 3.00 → 3.00 ms (") && alike.contains(", may be chance)."), "{alike}");
-    assert!(alike.contains(" No other flowop changed clearly.") && !alike.contains("`readfile3`"), "{alike}");
+    assert!(!alike.contains("Mean latency"), "{alike}");
     // At most three that changed most, with a sync and one that is slower.
     let many = |slow: (f64, f64), side: &mut [Observation]| {
         let is_b = side[0].conditions["$nthreads"] == "16";

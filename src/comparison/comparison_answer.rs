@@ -4,7 +4,7 @@ use super::numbers::{confidence, figure, percent};
 use super::phrases::{amount_of_change, change, ended, interval, range, sameness, subject};
 use super::steps::TestedStep;
 use super::{Comparison, ControlResult, Difference, DifferenceKind, IntervalDoubt, OtherMetric};
-use crate::analysis::{ComparisonVerdict, Direction};
+use crate::analysis::{ComparisonVerdict, Direction, STRICT_LEVEL, fewest_pairs};
 use crate::import::Metric;
 use crate::sheet::{Answer, Usability};
 use crate::util::count::{count, grouped};
@@ -16,6 +16,9 @@ pub(super) const SIDES: [&str; 2] = ["A", "B"];
 
 /// The most differences that an answer names.
 const MAX_DIFFERENCES: usize = 6;
+
+/// A block of interleaved runs has so many pairs.
+const PAIRS_OF_BLOCK: u64 = 2;
 
 /// The most steps that an answer names because they changed most, and the most because they are syncs.
 const MAX_STEPS: usize = 3;
@@ -31,13 +34,17 @@ pub(super) fn answer(comparison: &Comparison) -> Answer {
         comparison.verdict == ComparisonVerdict::Invalid || comparison.doubt == Some(IntervalDoubt::Disturbed);
     let advice = match &comparison.advice {
         Some(advice) => format!("{}.", advice.replacen('f', "F", 1)),
+        None if too_few_if_disturbed(comparison) => format!(
+            "Make {} or more, or repeat on an idle machine.",
+            count(fewest_pairs(STRICT_LEVEL).div_ceil(PAIRS_OF_BLOCK), "block")
+        ),
         None if is_disturbed => "Repeat on an idle machine.".to_owned(),
         None => String::new(),
     };
     Answer {
         subject: comparison.workload.clone(),
         about: about(comparison),
-        figures: means(comparison),
+        figures: medians(comparison),
         result: sentence(comparison),
         details: unseen(comparison).into_iter().collect(),
         usability: Some(if is_open { Usability::Unusable } else { Usability::Usable }),
@@ -45,6 +52,12 @@ pub(super) fn answer(comparison: &Comparison) -> Answer {
         conditions,
         ..Answer::default()
     }
+}
+
+/// True if runs that other programs disturbed are too few for any verdict.
+fn too_few_if_disturbed(comparison: &Comparison) -> bool {
+    let is_disturbed = comparison.doubt == Some(IntervalDoubt::Disturbed);
+    is_disturbed && comparison.interleaved && comparison.a.sample.n < fewest_pairs(STRICT_LEVEL)
 }
 
 /// What A and B are.
@@ -62,11 +75,12 @@ fn about(comparison: &Comparison) -> String {
     format!("A is {}, B is {}; {runs}{order}{}.", a.0, b.0, ended(&comparison.validity.ended_by))
 }
 
-/// The means of both sides, which a mail does not have in a table.
-fn means(comparison: &Comparison) -> String {
+/// The medians of both sides, which a mail does not have in a table. Their means may lie the other way round: one slow run
+/// moves a mean, and not the ratio of the verdict.
+fn medians(comparison: &Comparison) -> String {
     let metric = &comparison.metric;
-    let [a, b] = [&comparison.a, &comparison.b].map(|side| figure(metric, side.sample.mean));
-    format!("Means of `{}`: A {a}, B {b}.", printable::line(metric))
+    let [a, b] = [&comparison.a, &comparison.b].map(|side| figure(metric, side.sample.median));
+    format!("Medians of `{}`: A {a}, B {b}.", printable::line(metric))
 }
 
 /// The verdict in one sentence, after its name.
@@ -100,6 +114,9 @@ fn sentence(comparison: &Comparison) -> String {
             format!("the runs give no interval, so that nothing is shown; as measured, {changed}")
         }
         ComparisonVerdict::Unclear => match comparison.doubt {
+            Some(IntervalDoubt::Disturbed) if too_few_if_disturbed(comparison) => {
+                format!("the machine was disturbed, and the runs are too few to say what that did; {measured}")
+            }
             Some(IntervalDoubt::Disturbed) => {
                 let is_small = (found.value - 1.0).abs() <= comparison.tolerance;
                 let may = if is_small { "may hide a difference" } else { "may explain the whole difference" };
@@ -172,7 +189,7 @@ pub(super) fn moved_against(comparison: &Comparison) -> Option<String> {
 /// this part of the largest change.
 const LEAST_AGAINST: f64 = 0.01;
 
-/// Which steps changed most, those that changed in the other direction than the whole, and what became of each sync.
+/// Which steps changed most, those that changed in the other direction than the whole, and syncs that changed.
 pub(super) fn changed_steps(comparison: &Comparison) -> Option<String> {
     let steps = &comparison.steps;
     let is_against = |step: &&TestedStep| match comparison.verdict {
@@ -185,7 +202,7 @@ pub(super) fn changed_steps(comparison: &Comparison) -> Option<String> {
     // A change that an operation of the workload does not feel is no objection.
     let is_felt = |step: &&TestedStep| step.moved >= LEAST_AGAINST * steps[0].moved;
     let against = steps.iter().filter(is_against).filter(is_felt).take(1);
-    let syncs = steps.iter().filter(|step| step.is_sync).take(MAX_STEPS);
+    let syncs = clear.iter().copied().filter(|step| step.is_sync).take(MAX_STEPS);
     let told: BTreeSet<&str> = most.chain(against).chain(syncs).map(|step| step.name.as_str()).collect();
     if told.is_empty() {
         return None;
@@ -229,8 +246,7 @@ fn step_change(step: &TestedStep) -> String {
     let a = if unit(&a) == unit(&b) { a.split(' ').next().unwrap_or_default() } else { &a };
     let change = range(METRIC, step.ratio);
     let than = if change.ends_with("times") { " as high" } else { "" };
-    let chance = if step.is_clear() { "" } else { ", may be chance" };
-    format!("`{}` {a} → {b} ({change}{than}{chance})", step.name)
+    format!("`{}` {a} → {b} ({change}{than})", step.name)
 }
 
 /// Which loss the runs of an unclear comparison find. Of other verdicts the interval says all.

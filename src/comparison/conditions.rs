@@ -1,7 +1,7 @@
 //! The conditions of runs in a few lines, for readers who do not have the results: days and versions, machine, file systems.
 
-use crate::import::{FEATURES, Observation};
-use crate::util::timestamp;
+use crate::import::Observation;
+use crate::util::{duration, timestamp};
 use indexmap::{IndexMap, IndexSet};
 use std::collections::BTreeSet;
 
@@ -53,26 +53,37 @@ impl ConditionLines {
             let devices = around(" on ", &joined(devices.iter().cloned()), "");
             format!("{kind}{devices}{}", around(", mounted ", options, ""))
         };
-        let mut file_systems = several(found.iter().map(line).collect());
-        let kinds: IndexSet<&String> = found.keys().map(|(kind, _)| kind).collect();
-        for kind in kinds {
-            for n in 1..=SHOWN {
-                let number = if n == 1 { String::new() } else { format!(" {n}") };
-                let features = whole(&format!("{kind}{FEATURES}{number}"));
-                // Lists that differ are among the differences.
-                let line = format!("{kind} features: {features}");
-                file_systems.extend((!features.is_empty() && !features.contains(" and ")).then_some(line));
-            }
-        }
+        let file_systems = several(found.iter().map(line).collect());
         let days: BTreeSet<String> = runs().filter_map(|run| timestamp::day(run.started?)).collect();
         let days = match (days.first(), days.last()) {
             (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
             (first, _) => first.cloned().unwrap_or_default(),
         };
         let workloads = joined(runs().map(|run| run.workload.clone()));
-        let length = Some(with("run time", "", " a run")).filter(|text| !text.contains("none")).unwrap_or_default();
+        let all: Vec<&Observation> = runs().collect();
+        let length = around("", &run_time(&all, &whole("run time")), " a run");
         let runs = in_one_line([workloads, length, with("script", "script ", ""), whole("tool"), days]);
         Some(Self { machines, file_systems, runs })
+    }
+}
+
+/// How long a run took: as asked for, or of runs that ended by themselves or were asked for different times what was
+/// measured. Empty if that is unknown.
+fn run_time(runs: &[&Observation], asked_for: &str) -> String {
+    /// A run that took a smaller part of the time that was asked for ended by itself.
+    const WHOLE: f64 = 0.95;
+    let measured: Option<Vec<f64>> = runs.iter().map(|run| run.figures.get("seconds").copied()).collect();
+    let Some(measured) = measured.filter(|all| !all.is_empty()) else {
+        return if asked_for.contains("none") { String::new() } else { asked_for.to_owned() };
+    };
+    let (least, most) = measured.iter().fold((f64::MAX, 0.0_f64), |(least, most), s| (least.min(*s), most.max(*s)));
+    let single = asked_for.strip_suffix(" s").and_then(|seconds| seconds.parse::<f64>().ok());
+    if single.is_some_and(|seconds| least >= WHOLE * seconds) {
+        return asked_for.to_owned();
+    }
+    match [least, most].map(duration::seconds) {
+        [least, most] if least == most => least,
+        [least, most] => format!("{least} to {most}"),
     }
 }
 
