@@ -29,6 +29,11 @@ pub(crate) struct RequestRow<'a> {
 }
 
 impl RequestRow<'_> {
+    /// True if nothing in the script says what the response time of its requests is.
+    fn has_no_times(&self) -> bool {
+        self.step.is_none() && self.requests.is_some_and(|requests| requests.mixed && requests.achieved_per_s > 0.0)
+    }
+
     /// The cells on a screen of this width. No percentile of few operations is shown.
     pub(crate) fn cells(&self, width: usize) -> impl Iterator<Item = String> {
         let dash = || "-".to_owned();
@@ -37,9 +42,11 @@ impl RequestRow<'_> {
             measured(self.per_s),
             self.requests.map_or_else(dash, |requests| grouped(requests.backlog)),
         ];
-        let (times, ops) =
-            self.step.map_or_else(Default::default, |step| (step.response_ns.unwrap_or_default(), step.ops));
-        figures.into_iter().chain(times_on(width, times, ops))
+        let times: Vec<String> = match self.step {
+            Some(step) => times_on(width, step.response_ns.unwrap_or_default(), step.ops).collect(),
+            None => time_headings_on(width).map(|_| String::new()).collect(),
+        };
+        figures.into_iter().chain(times)
     }
 }
 
@@ -61,6 +68,10 @@ pub(super) fn table(run: &Run, width: usize, most: usize) -> Option<String> {
         table.row([name].into_iter().chain(row.cells(width)));
     }
     let mut text = table.render_within(width);
+    if let Some(row) = rows.iter().find(|row| row.has_no_times()) {
+        let why = format!("response times of `{}`, a mix, need a `measure=` in each of its ways", row.name);
+        text += &(fill(&why, width, "  ") + "\n");
+    }
     if left_out > 0 {
         text += &format!("… {left_out} more (-v)\n");
     }
