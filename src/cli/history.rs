@@ -12,13 +12,15 @@ use crate::history::{
     TestName,
 };
 use crate::import::{self, HistoryResult, Metric, Observation};
+use crate::os::{child, signals};
 use crate::page;
 use crate::sheet::mail;
 use crate::util::count::count;
 use crate::util::timestamp::local_day;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::sync::atomic::Ordering::SeqCst;
 
 /// The years that are read for a verdict, which is one on at most 400 nights.
 const JUDGED_YEARS: usize = 2;
@@ -127,13 +129,34 @@ fn find(history: &History, text: &str) -> Result<TestName, Failure> {
 /// Judges a history by the metric that is asked for.
 fn report(history: &History, folder: &Path, metric: &Metric, nights: usize) -> Result<NightReport, Failure> {
     let report = NightReport::of(history, metric, nights);
+    let paced = history.paced();
+    if *metric == Metric::ops() && !paced.is_empty() {
+        let names = import::shortened(&paced);
+        notice(&format!("note: the script sets the rate of {names}: `--metric response.mean` compares response times"));
+    }
     match report.tests.iter().any(|test| test.reference.is_some()) {
         true => Ok(report),
-        false => Err(Failure::wrong(
-            format!("no run in {} has `{metric}`", folder.display()),
-            format!("add the results again with `--metric {metric}` after `wmlrun history forget`"),
-        )),
+        false => Err(lacking(&folder.display().to_string(), metric)),
     }
+}
+
+/// Leaves this test alone in a report, if there is one to leave.
+fn keep_only(report: &mut NightReport, of: Option<&TestName>, metric: &Metric) -> Result<(), Failure> {
+    let Some(of) = of else { return Ok(()) };
+    report.tests.retain(|test| of.is(&test.test, &test.place));
+    if report.tests.is_empty() { Err(lacking(&of.test, metric)) } else { Ok(()) }
+}
+
+/// The failure that no run has a metric.
+fn lacking(place: &str, metric: &Metric) -> Failure {
+    let help = format!("add the results again with `--metric {metric}` after `wmlrun history forget`");
+    Failure::wrong(format!("no run in {place} has `{metric}`"), help)
+}
+
+/// True if a run that began so many seconds after 1970 is one of a night, which may last into the next day.
+fn is_of_night(started: i64, night: &str) -> bool {
+    const DAY: i64 = 24 * 60 * 60;
+    [started, started - DAY].into_iter().filter_map(local_day).any(|day| day == night)
 }
 
 /// Makes the suspects again, each with the command of the user, and adds their results as the second part of the night.
@@ -141,28 +164,38 @@ fn report(history: &History, folder: &Path, metric: &Metric, nights: usize) -> R
 fn confirmed(shown: &ShownHistory, report: &NightReport, command: &str) -> Result<bool, Failure> {
     let folder = &shown.folder;
     let dir = HistoryFolder::create(folder).map_err(failed(folder))?;
+    let (interrupt, _) = signals::install_handlers();
     let night = report.night.clone().unwrap_or_default();
     let mut is_any = false;
     for (n, test) in (1..).zip(report.suspects()) {
         let results = dir.second_results(&format!("{night}-{n}")).map_err(failed(folder))?;
         notice(&format!("{} is suspect: {command}", test.label));
         let mut shell = Command::new("/bin/sh");
-        shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(io::stderr());
+        shell.arg("-c").arg(command).stdout(io::stderr());
         let variables = [("WMLRUN_TEST", test.test.as_str()), ("WMLRUN_PLACE", test.place.as_str())];
-        let status = shell.envs(variables).env("WMLRUN_RESULTS", &results).status();
+        shell.envs(variables).env("WMLRUN_RESULTS", &results);
+        let status = child::until_end(shell, &|| interrupt.load(SeqCst) != 0);
         let status = status.map_err(|e| Failure::failed(format!("`{command}` can't be started: {e}"), ""))?;
+        let Some(status) = status else {
+            return Err(Failure::unexplained(Status::Interrupted(interrupt.load(SeqCst) as u8)));
+        };
         let of = TestName { test: test.test.clone(), place: test.place.clone() };
         let night = NightName { date: night.clone(), again: true };
-        let found = import::history_results(&results).ok().map(|found| found.results).unwrap_or_default();
-        let is_only = found.len() == 1;
+        let found = match results.exists() {
+            true => import::history_results(&results).map_err(|e| Failure::failed(e.to_string(), ""))?.results,
+            false => Vec::new(),
+        };
         let mut new = NewRuns::default();
-        let is_of = |result: &&HistoryResult| is_only || result.test == of.test;
-        for run in found.iter().filter(is_of).flat_map(|result| &result.runs) {
+        for run in found.iter().filter(|result| result.test == of.test).flat_map(|result| &result.runs) {
+            if run.started.is_some_and(|started| !is_of_night(started, &night.date)) {
+                let text = format!("the result of {} began after the night of {}", test.label, night.date);
+                return Err(Failure::failed(text, "`wmlrun history add` makes it a night of its own"));
+            }
             is_any |= new.push(run, &night, &of, std::slice::from_ref(&shown.metric));
         }
         if dir.add(new).map_err(failed(folder))?.added == 0 {
             let text = format!("`{command}` made no result of {} ({status})", test.label);
-            return Err(Failure::failed(text, "it must leave a result at `$WMLRUN_RESULTS`"));
+            return Err(Failure::failed(text, "it must leave one of that test at `$WMLRUN_RESULTS`"));
         }
     }
     Ok(is_any)
@@ -170,12 +203,11 @@ fn confirmed(shown: &ShownHistory, report: &NightReport, command: &str) -> Resul
 
 /// Writes the pictures of the nights. Returns the exit status.
 fn plot(folder: &Path, test: Option<&str>, output: &Path, metric: &Metric, force: bool) -> Result<u8, Failure> {
-    let (_, history) = read(folder, usize::MAX)?;
+    let (dir, history) = read(folder, usize::MAX)?;
     let of = test.map(|test| find(&history, test)).transpose()?;
     let mut report = report(&history, folder, metric, usize::MAX)?;
-    if let Some(of) = &of {
-        report.tests.retain(|test| of.is(&test.test, &test.place));
-    }
+    keep_only(&mut report, of.as_ref(), metric)?;
+    let files = dir.files().map_err(failed(folder))?;
     let is_picture = output.extension().is_some_and(|end| end == "svg");
     let text = match &report.tests[..] {
         [test] if is_picture => {
@@ -187,7 +219,7 @@ fn plot(folder: &Path, test: Option<&str>, output: &Path, metric: &Metric, force
         }
         _ => page::night_page(&report).map_err(|e| Failure::failed(format!("can't make the page: {e}"), ""))?,
     };
-    write_to(&drawn_target(output, is_picture, force)?, &text)?;
+    write_to(&drawn_target(output, &files, is_picture, force)?, &text)?;
     Ok(0)
 }
 
@@ -198,9 +230,7 @@ fn show(shown: &ShownHistory, test: Option<&str>) -> Result<u8, Failure> {
     let of = test.map(|test| find(&history, test)).transpose()?;
     let nights = if of.is_some() { usize::MAX } else { SHOWN_NIGHTS };
     let mut report = report(&history, &shown.folder, &shown.metric, nights)?;
-    if let Some(of) = &of {
-        report.tests.retain(|test| of.is(&test.test, &test.place));
-    }
+    keep_only(&mut report, of.as_ref(), &shown.metric)?;
     let sheet = || of.as_ref().and_then(|of| report.course_sheet(of)).unwrap_or_else(|| report.sheet());
     print_lines(shown.format.write(|| report.json(), sheet).trim_end());
     Ok(0)

@@ -13,10 +13,15 @@ pub(super) fn write_to(target: &Target, text: &str) -> Result<(), Failure> {
 }
 
 /// Opens the file of a picture or a page. Without `force` only one of this program is replaced.
-pub(super) fn drawn_target(output: &Path, is_picture: bool, force: bool) -> Result<Target, Failure> {
+pub(super) fn drawn_target(
+    output: &Path,
+    results: &[PathBuf],
+    is_picture: bool,
+    force: bool,
+) -> Result<Target, Failure> {
     match is_picture {
-        true => open(output, &[], crate::sheet::is_picture, ", and is not a picture of wmlrun", force),
-        false => page_target(output, &[], force),
+        true => open(output, results, crate::sheet::is_picture, ", and is not a picture of wmlrun", force),
+        false => page_target(output, results, force),
     }
 }
 

@@ -103,6 +103,11 @@ impl HistoryFolder {
         Ok(found)
     }
 
+    /// The paths of the files.
+    pub fn files(&self) -> io::Result<Vec<PathBuf>> {
+        Ok(self.years()?.iter().map(|name| self.dir.path().join(name)).collect())
+    }
+
     /// The text of a file; empty if it does not exist.
     fn text(&self, name: &str) -> io::Result<String> {
         let file = match self.dir.open_file(OsStr::new(name), OFlags::RDONLY) {

@@ -123,8 +123,8 @@ impl HistoryRun {
         let values: BTreeMap<String, String> = known.map(|(name, value)| (name.clone(), short(value))).collect();
         let digest = short_digest(&format!("{values:?}"));
         let run = Self {
-            // Two runs may begin in one second, and those with a rate do equally much.
-            id: short_digest(&format!("{started} {place} {} {first}", observation.workload)),
+            // Two runs may begin in one second, and those with a rate do equally much: their tests or places differ.
+            id: short_digest(&format!("{started} {place} {test} {} {first}", observation.workload)),
             night: night.date.clone(),
             test: test.to_owned(),
             place: place.to_owned(),

@@ -185,7 +185,7 @@ impl NightReport {
         let direction = metric.direction();
         let tests = history.tests(metric);
         let logarithms: Vec<Vec<f64>> = tests.iter().map(|test| test.logarithms(direction)).collect();
-        let found = judge_nights(&logarithms.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let found = judge_nights(&logarithms.iter().map(Vec::as_slice).collect::<Vec<_>>(), direction);
         let tests: Vec<NightTest> =
             tests.iter().zip(&found).map(|(test, found)| report(history, test, found, metric, course)).collect();
         Self {

@@ -90,7 +90,7 @@ impl NightReport {
             NightState::Drifting => "drifting",
             NightState::Suspect => "suspect: a second night decides",
             NightState::Missing => "without a result of the last night",
-            NightState::Unknown => "without a verdict: there are too few nights",
+            NightState::Unknown => "without a verdict: too few nights, or they vary too much",
             NightState::Same => "as before",
         };
         let states = NightState::ALL.into_iter().rev().filter(|state| *state != NightState::Same);

@@ -125,6 +125,15 @@ impl History {
         self.names().into_iter().find(is_it).map(|(name, _)| name)
     }
 
+    /// The tests whose script sets their rate, as people read them.
+    pub fn paced(&self) -> Vec<String> {
+        let has_response = |run: &&HistoryRun| run.metrics.contains_key("response.mean");
+        let paced: BTreeSet<(&str, &str)> =
+            self.runs.iter().filter(has_response).map(|run| (run.test.as_str(), run.place.as_str())).collect();
+        let is_paced = |(name, _): &(TestName, String)| paced.contains(&(name.test.as_str(), name.place.as_str()));
+        self.names().into_iter().filter(is_paced).map(|(_, label)| format!("`{label}`")).collect()
+    }
+
     /// The tests with their nights.
     pub(super) fn tests(&self, metric: &Metric) -> Vec<HistoryTest<'_>> {
         let metric = metric.to_string();
@@ -144,6 +153,7 @@ impl History {
                 accepted.map_or(0, |level| nights.partition_point(|night| night.night < level.since.as_str()));
             HistoryTest { name, label, accepted, nights, earlier }
         };
-        self.names().into_iter().map(test).collect()
+        // Of a test that never had the metric there is nothing to say.
+        self.names().into_iter().map(test).filter(|test| !test.nights.is_empty()).collect()
     }
 }

@@ -268,7 +268,7 @@ impl KeptStream {
 }
 
 /// Runs a command without standard input until it ends, or `is_interrupted` returns `true` and its group is ended.
-fn until_end(mut command: Command, is_interrupted: &dyn Fn() -> bool) -> io::Result<Option<ExitStatus>> {
+pub fn until_end(mut command: Command, is_interrupted: &dyn Fn() -> bool) -> io::Result<Option<ExitStatus>> {
     command.stdin(Stdio::null());
     let mut group = Group::spawn(command)?;
     loop {

@@ -5,6 +5,7 @@
 
 use super::change_points::change_points;
 use super::distributions::t_upper;
+use super::verdict::Direction;
 use super::{Estimate, median};
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -43,6 +44,9 @@ const DRIFT_LOOKS: f64 = 10.0;
 
 /// The least standard deviation: nights that differ by a thousandth do not differ.
 const LEAST_SPREAD: f64 = 0.001;
+
+/// The largest loss that is still taken for one of a normal figure, which is never below zero.
+const LONGEST_TAIL: f64 = 0.9;
 
 /// The detectable loss from which on nothing can be said.
 const MOST_DETECTABLE: f64 = 0.5;
@@ -298,8 +302,8 @@ fn drift(values: &[f64], tests: usize) -> Option<NightDrift> {
     (is_falling && line.rest <= step).then_some(NightDrift { begin, slope: line.slope })
 }
 
-/// Judges the tests of a suite by the logarithms of their nights.
-pub fn judge_nights(tests: &[&[f64]]) -> Vec<NightVerdict> {
+/// Judges the tests of a suite by the logarithms of their nights, of which more is better. `direction`: that of the figures.
+pub fn judge_nights(tests: &[&[f64]], direction: Direction) -> Vec<NightVerdict> {
     let judged: Vec<&[f64]> = tests.iter().map(|nights| &nights[nights.len().saturating_sub(JUDGED)..]).collect();
     let all_steps: Vec<f64> = judged.iter().flat_map(|nights| steps(nights)).collect();
     let common = spread_of_steps(&all_steps);
@@ -310,7 +314,7 @@ pub fn judge_nights(tests: &[&[f64]]) -> Vec<NightVerdict> {
     let pooled = Limits::of(common, all_steps.len() as f64 * STEPS_EFFICIENCY, count);
     let judge = |(test, nights): (&Levelled, &&[f64])| {
         let own = || Limits::of((test.squares / test.df as f64).sqrt(), test.df as f64, count);
-        judge(test, nights, if test.values.len() < OWN_SPREAD { pooled } else { own() }, count)
+        judge(test, nights, if test.values.len() < OWN_SPREAD { pooled } else { own() }, (count, direction))
     };
     let mut found: Vec<NightVerdict> = levelled.iter().zip(&judged).map(judge).collect();
     for (verdict, nights) in found.iter_mut().zip(tests) {
@@ -321,7 +325,21 @@ pub fn judge_nights(tests: &[&[f64]]) -> Vec<NightVerdict> {
     found
 }
 
-fn judge(test: &Levelled, nights: &[f64], limits: Option<Limits>, tests: usize) -> NightVerdict {
+/// How far below its reference, as a logarithm, the last night may be by chance. The figures themselves may be normal: of a
+/// rate the logarithm then has a longer tail below. `half`: how far a logarithm that is normal may be.
+fn night_limit(half: f64, direction: Direction) -> f64 {
+    match direction {
+        Direction::HigherIsBetter => (-half.min(LONGEST_TAIL)).ln_1p().min(-half),
+        Direction::LowerIsBetter => -half,
+    }
+}
+
+fn judge(
+    test: &Levelled,
+    nights: &[f64],
+    limits: Option<Limits>,
+    (tests, direction): (usize, Direction),
+) -> NightVerdict {
     let mut found = NightVerdict {
         state: NightState::Unknown,
         since: None,
@@ -367,8 +385,7 @@ fn judge(test: &Levelled, nights: &[f64], limits: Option<Limits>, tests: usize) 
     found.reference = middle;
     found.last = Estimate::around(last - middle, half).map(f64::exp);
     // Of two nights each is outside of the limit with a probability of the root of 80 %.
-    // The figures themselves may be normal: their logarithms then have a longer tail below.
-    let limit = (-(limits.night * error).min(1.0)).ln_1p();
+    let limit = night_limit(limits.night * error, direction);
     let detectable = 1.0 - (limit - 1.25 * limits.spread).exp();
     found.detectable = Some(detectable).filter(|loss| *loss < MOST_DETECTABLE);
     let from = reference.begin.max(test.values.len().saturating_sub(DRIFT_WINDOW));

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{NightState, NightVerdict, judge_nights};
+use super::{Direction, NightState, NightVerdict, judge_nights, night_limit};
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -21,7 +21,7 @@ fn quiet(seed: u64, tests: usize, variation: f64) -> Vec<Vec<f64>> {
 
 /// The verdicts of a night, from 0, on all tests.
 fn judged(suite: &[Vec<f64>], night: usize) -> Vec<NightVerdict> {
-    judge_nights(&suite.iter().map(|nights| &nights[..=night]).collect::<Vec<_>>())
+    judge_nights(&suite.iter().map(|nights| &nights[..=night]).collect::<Vec<_>>(), Direction::HigherIsBetter)
 }
 
 /// For each of [`SERIES`] series that change from a night on, the number of nights until the state is one of these; `None`
@@ -75,7 +75,9 @@ fn at_most_one_quiet_night_in_twenty_has_a_test_that_is_worse() {
 
 /// Appends a night to each test of a suite, then once more to each suspect, as `--confirm` does. Returns the verdicts.
 fn confirmed(suite: &mut [Vec<f64>], mut night: impl FnMut(usize) -> f64) -> Vec<NightVerdict> {
-    let judge = |suite: &[Vec<f64>]| judge_nights(&suite.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let judge = |suite: &[Vec<f64>]| {
+        judge_nights(&suite.iter().map(Vec::as_slice).collect::<Vec<_>>(), Direction::HigherIsBetter)
+    };
     suite.iter_mut().enumerate().for_each(|(test, nights)| nights.push(night(test)));
     let found = judge(suite);
     let suspects: Vec<usize> = (0..suite.len()).filter(|n| found[*n].state == NightState::Suspect).collect();
@@ -153,7 +155,7 @@ fn levels(parts: &[(usize, f64)]) -> Vec<f64> {
 }
 
 fn one(nights: &[f64]) -> NightVerdict {
-    judge_nights(&[nights]).remove(0)
+    judge_nights(&[nights], Direction::HigherIsBetter).remove(0)
 }
 
 #[test]
@@ -183,4 +185,18 @@ fn few_nights_say_what_could_be_seen() {
     let mut suite = suite;
     suite[3][1] -= 0.7;
     assert_eq!(judged(&suite, 1)[3].state, NightState::Suspect);
+}
+
+/// A test that varies much has a limit too.
+#[test]
+fn a_great_loss_of_a_noisy_test_is_a_suspect() {
+    let mut suite = quiet(3, TESTS, 0.03);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(4);
+    suite[0].iter_mut().for_each(|night| *night = 0.45 * rng.sample::<f64, _>(StandardNormal));
+    suite[0][40] = -7.0;
+    assert_eq!(judged(&suite, 40)[0].state, NightState::Suspect);
+    // The tail of a rate is longer below, and has an end; that of a latency is not.
+    let limits = |half| [Direction::HigherIsBetter, Direction::LowerIsBetter].map(|of| night_limit(half, of));
+    assert!((limits(0.3)[0] - 0.7_f64.ln()).abs() < 1e-12);
+    assert_eq!((limits(0.3)[1], limits(3.0)), (-0.3, [-3.0; 2]));
 }

@@ -60,6 +60,26 @@ fn a_loss_is_suspect_and_then_worse_until_it_is_accepted() {
         text.contains("2026-02-03") && text.contains("kernel") && text.contains("worse since 2026-02-03, -"),
         "{text}"
     );
+    // The rate of an open loop says nothing.
+    let paced = fs::read_to_string(h.join("2026.jsonl")).unwrap().replace("latency.p99", "response.mean");
+    fs::create_dir_all(lab.path("paced")).unwrap();
+    fs::write(lab.path("paced/2026.jsonl"), paced).unwrap();
+    let output = lab.command("history check paced").output().unwrap();
+    let said = squeezed(&String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("note: the script sets the rate of `mail`, `web`: `--metric response.mean`"), "{said}");
+    // Its own files are no place for a picture.
+    let lines = fs::read_to_string(h.join("2026.jsonl")).unwrap();
+    lab.run("history plot h -o h/2026.jsonl --force", 3);
+    assert_eq!(fs::read_to_string(h.join("2026.jsonl")).unwrap(), lines);
+    // A test that never had the metric is not missing.
+    let lines = fs::read_to_string(h.join("2026.jsonl")).unwrap();
+    let of =
+        |line: &str| if line.contains("\"web\"") { line.replace("latency.p99", "latency.p50") } else { line.into() };
+    fs::create_dir_all(lab.path("part")).unwrap();
+    fs::write(lab.path("part/2026.jsonl"), lines.lines().map(of).collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    let text = squeezed(&lab.run("history check part --metric latency.p99", 10));
+    assert!(text.contains("1 of 1 test is worse (`mail`)") && !text.contains("web"), "{text}");
+    lab.run("history show part web --metric latency.p99", 2);
     lab.run("history accept h mail --since 2026-02-03 --why fsync-is-real", 0);
     lab.run("history check h", 0);
     assert!(lab.run("history show h mail", 0).contains("fsync-is-real"));
@@ -86,6 +106,9 @@ fn a_suspect_is_made_again_the_same_night() {
         };
         // Without a result nothing is confirmed, and the next command may.
         confirm("true", 1);
+        // Neither by the result of another test, nor by one of another night.
+        confirm(&table(ops).replace("mail.wml", "other.wml"), 1);
+        confirm(&table(ops).replace("02-04T", "02-09T"), 1);
         let command = format!("echo $WMLRUN_TEST $WMLRUN_PLACE >> made; {}", table(ops));
         let text = confirm(&command, code);
         assert!(text.contains(said), "{text}");
@@ -129,6 +152,10 @@ fn results_of_all_kinds_are_added_once() {
     lab.run(&format!("{SHORT} --json=r.json --append=t.csv --quiet"), 0);
     lab.run(&format!("repeat {SHORT} --runs=2 --results=r --quiet"), 0);
     assert_eq!(lab.run("history add h r.json r --night 2026-11-20 --place vol1", 0), "added: 3 runs\n");
+    // One that began in the same second in another place is another run.
+    for place in ["vol1", "vol2"] {
+        assert_eq!(lab.run(&format!("history add places r.json --place {place}"), 0), "added: 1 run\n");
+    }
     // The row of a run is that run.
     assert_eq!(
         lab.run("history add h r.json t.csv --night 2026-11-20 --place vol1", 0),
