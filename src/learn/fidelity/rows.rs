@@ -88,7 +88,7 @@ pub struct FidelityRow {
     pub name: String,
     pub(crate) scale: FidelityScale,
     pub(crate) unit: FidelityUnit,
-    /// Means of the program and of the script.
+    /// Means of the program and of the script, geometric ones where a ratio is estimated: it is then that of the means.
     pub(crate) means: [f64; 2],
     /// Of the ratio, the difference or the distance, with its 95 % interval.
     pub estimate: Estimate,
@@ -183,6 +183,19 @@ impl UndecidedRow {
         }
     }
 
+    fn means(&self) -> [f64; 2] {
+        let all = self.values.len() as f64;
+        let is_geometric =
+            self.row.scale == FidelityScale::Ratio && self.values.iter().flatten().all(|value| *value > 0.0);
+        [0, 1].map(|n| {
+            let side = self.values.iter().map(|pair| pair[n]);
+            match is_geometric {
+                true => (side.map(f64::ln).sum::<f64>() / all).exp(),
+                false => side.sum::<f64>() / all,
+            }
+        })
+    }
+
     fn limit(&self) -> (f64, f64) {
         let mean =
             |of: fn(&(f64, f64)) -> f64| self.limits.iter().map(of).sum::<f64>() / self.limits.len().max(1) as f64;
@@ -222,7 +235,7 @@ fn decided(rows: Vec<UndecidedRow>, errors: f64) -> Vec<FidelityRow> {
             (_, true) => FidelityVerdict::Inside,
             _ => FidelityVerdict::Unknown,
         };
-        let means = [0, 1].map(|n| row.values.iter().map(|pair| pair[n]).sum::<f64>() / row.values.len() as f64);
+        let means = row.means();
         let PairRow { name, scale, unit, .. } = row.row;
         FidelityRow { name, scale, unit, means, estimate, limit, verdict }
     };

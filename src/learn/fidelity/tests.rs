@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::rows::{FidelityRow, FidelityScale};
 use super::{
     Fidelity, FidelityVerdict, RecordingsCompared, TracedRun, TracedSide, TransactionEnd, compared_values, fidelity_in,
 };
@@ -125,6 +126,12 @@ fn a_script_that_does_the_same_is_inside_in_all_rows() {
     assert_eq!(named(&fidelity, FidelityVerdict::Outside), Vec::<&str>::new());
     assert_eq!(named(&fidelity, FidelityVerdict::Unknown).len(), 0, "{:?}", named(&fidelity, FidelityVerdict::Unknown));
     assert!(fidelity.rows.len() > 20);
+    // The ratio is that of the two figures beside it.
+    let ratios: Vec<&FidelityRow> = fidelity.rows.iter().filter(|row| row.scale == FidelityScale::Ratio).collect();
+    assert!(ratios.len() > 10);
+    for FidelityRow { name, means: [program, script], estimate, .. } in ratios {
+        assert!((script / program - estimate.value).abs() < 1e-9, "{name}: {program} {script} {estimate:?}");
+    }
     // Of two pairs nothing is known.
     assert_eq!(compared(PROGRAM, 2).verdict(), FidelityVerdict::Unknown);
 }
@@ -173,7 +180,8 @@ fn planted_changes_are_outside_in_their_rows() {
             (!outside.contains(row) || !says).then(|| format!("{what}: {outside:?}"))
         })
         .collect();
-    assert!(missed.len() <= 2, "{missed:#?}");
+    // Eight pairs are too few for a call of chance that is a twentieth more or less likely.
+    assert!(missed.iter().all(|change| change.starts_with("a weight 5 points")), "{missed:#?}");
     let wrong: Vec<String> = (20..40)
         .filter_map(|seed| {
             let fidelity = compared(ASKING, seed);
@@ -181,7 +189,7 @@ fn planted_changes_are_outside_in_their_rows() {
             (!outside.is_empty()).then(|| format!("{seed}: {outside:?}"))
         })
         .collect();
-    assert!(wrong.len() <= 1, "{wrong:#?}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
