@@ -250,12 +250,12 @@ impl FactorialDesign<'_> {
             let metrics = self.metrics.iter().enumerate();
             metrics.filter_map(|(n, metric)| Pivot::new(metric, n, factor, self, &found)).collect()
         };
-        let tests = |factor: &String| {
-            let metrics = self.metrics.iter().enumerate();
-            metrics.flat_map(|(n, metric)| LevelTests::of(metric, n, factor, self.factors, &found)).collect()
-        };
         let workload = workload_factor(self.factors, &found, &sides);
         let (factors, compared) = self.without_bound(&found);
+        let tests = |factor: &String| {
+            let metrics = self.metrics.iter().enumerate();
+            metrics.flat_map(|(n, metric)| LevelTests::of(metric, n, factor, &factors, &compared)).collect()
+        };
         let design = FactorialDesign { factors: &factors, ..*self };
         let names = design.factors_of_effects(workload);
         let effects =

@@ -174,8 +174,8 @@ fn on_caches(sides: &[&[Observation]]) -> Option<String> {
     let all = count(sides.iter().map(|runs| runs.len() as u64).sum(), "run");
     (n > 0).then(|| {
         format!(
-            "before {n} of {all} less of the files was in memory than before another run with the same options, by more \
-             than {:.0} % of them: `--cold` makes the runs alike",
+            "{n} of {all} began with less of the files in memory than others with the same options, by more than {:.0} % of \
+             them: `--cold` makes the runs alike",
             100.0 * MOST
         )
     })
@@ -509,7 +509,7 @@ mod tests {
         let run = |share: f64| Observation { causes: [("resident_before", share)].into(), ..Observation::default() };
         let (a, b, c) = ([run(1.0), run(0.9), run(0.0)], [run(0.0), run(0.1)], [run(1.0), Observation::default()]);
         let note = on_caches(&[&a, &b, &c]).unwrap();
-        assert!(note.starts_with("before 1 of 7 runs less of the files was in memory "), "{note}");
+        assert!(note.starts_with("1 of 7 runs began with less of the files in memory "), "{note}");
         assert_eq!(on_caches(&[&b, &c]), None);
     }
 

@@ -53,6 +53,9 @@ pub fn repeats(
 ) -> Result<Repeats, String> {
     let metric = |metric: &Metric| {
         let values = metric.values(runs.iter());
+        if !metric.is_told(&runs.iter()) {
+            return Err(notes::on_missing_metric(&metric.to_string()));
+        }
         if values.len() < runs.len() {
             return Err(format!("a run has no `{metric}`"));
         }

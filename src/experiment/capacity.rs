@@ -148,11 +148,14 @@ impl LoadSearch {
         let note = seconds.filter(|seconds| *seconds as f64 > self.least).map(|seconds| {
             let time = |runs: u64| duration::format(Duration::from_secs(seconds * runs));
             let (runs, metric) = (expected as u64, &self.limit.metric);
-            let all = time(runs);
+            let is_over = experiment.budget.is_some_and(|budget| budget < (seconds * runs) as f64);
+            let help = "; the budget is shorter: begin at a higher load, or limit a lower percentile";
             format!(
-                "a run at {factor}={level} takes {}, in which {metric} counts: {} or more, {all}",
+                "a run at {factor}={level} takes {}, in which {metric} counts: {} or more, {}{}",
                 time(1),
-                count(runs, "run")
+                count(runs, "run"),
+                time(runs),
+                if is_over { help } else { "" }
             )
         });
         match changed.arms.get_mut(arm) {

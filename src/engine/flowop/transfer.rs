@@ -299,7 +299,10 @@ impl Offsets {
         if len > bound || len == 0 {
             let of = if self.workingset > 0 { "working set" } else { "file" };
             let what = || format!("a random I/O of {len} bytes does not fit in a {of} of {bound} bytes");
-            return Err(cx.misuse(what, "make `iosize` smaller, or the files (or `workingset`) larger"));
+            return Err(cx.misuse(
+                what,
+                "make `iosize` smaller, the files (or `workingset`) larger, or add `partial`, which cuts it at the end",
+            ));
         }
         let range = bound.min(size).max(len);
         self.positions = (range - len).checked_div(align).map_or(range / len, |last| last + 1);
