@@ -24,5 +24,10 @@ pub fn annotations(sheet: &Sheet) -> String {
 
 /// A text that ends neither the line nor the comment.
 fn escaped(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A").replace("--", "- -")
+    let mut text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    // Of three dashes two are left.
+    while text.contains("--") {
+        text = text.replace("--", "- -");
+    }
+    text
 }
