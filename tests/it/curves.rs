@@ -50,7 +50,8 @@ fn the_curve_of_the_nfs_mix_counts_nfs_operations() {
     let lab = Lab::new();
     std::fs::write(lab.path("sfs.wml"), &script).unwrap();
     let sweep = "sweep sfs.wml --vary load=100,300 --repeats 1 --results out --format json --engine null --runtime 1";
-    let output = lab.command(&format!("{sweep} --set nfiles=200 --set nlinks=20 --no-quiesce")).output().unwrap();
+    let output =
+        lab.command(&format!("{sweep} --set nfiles=200 --set nlinks=20 --no-quiesce --seed 1")).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     valid(&found);
