@@ -40,6 +40,8 @@ use std::path::PathBuf;
 #[derive(Parser)]
 #[command(
     name = "wmlrun",
+    // Also for a program of another name, such as `wmlrun-mpi`.
+    bin_name = "wmlrun",
     version = VERSION,
     about,
     long_about = None,

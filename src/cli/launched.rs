@@ -9,7 +9,8 @@ use crate::os::signals;
 use crate::ranks::Launch;
 #[cfg(feature = "mpi")]
 use crate::ranks::{Others as _, RankGroup};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
 #[cfg(feature = "mpi")]
@@ -56,13 +57,13 @@ const PLACES: [&str; 2] = ["--dir", "--below"];
 fn with_whole_paths(mut words: Vec<OsString>) -> Vec<OsString> {
     let mut is_path = false;
     for word in &mut words {
-        let text = word.to_string_lossy().into_owned();
-        let after = |option: &&str| Some(text.len() - text.strip_prefix(*option)?.strip_prefix('=')?.len());
-        let start = if is_path { Some(0) } else { PLACES.iter().find_map(after) };
-        is_path = !is_path && PLACES.contains(&text.as_str());
-        let Some((option, path)) = start.map(|start| text.split_at(start)) else { continue };
-        if let Some(path) = whole_path(Path::new(path)) {
-            *word = format!("{option}{}", path.display()).into();
+        let after = |option: &&str| word.as_bytes().strip_prefix(option.as_bytes())?.strip_prefix(b"=");
+        let path = if is_path { Some(word.as_bytes()) } else { PLACES.iter().find_map(after) };
+        is_path = !is_path && PLACES.iter().any(|option| word == option);
+        let Some(path) = path else { continue };
+        if let Some(whole) = whole_path(Path::new(OsStr::from_bytes(path))) {
+            let option = &word.as_bytes()[..word.len() - path.len()];
+            *word = OsString::from_vec([option, whole.as_os_str().as_bytes()].concat());
         }
     }
     words
@@ -172,11 +173,14 @@ fn work(command: Option<&CliCommand>) -> Option<Work> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     #[test]
     fn directories_are_the_same_on_a_host_without_the_current_one() {
-        let here = std::env::current_dir().unwrap_or_default();
-        let (above, here) = (here.parent().unwrap_or(&here).display(), here.display());
+        let parent = |path: PathBuf| path.parent().map(Path::to_owned).unwrap_or_default();
+        // As the shell names it.
+        let here = parent(whole_path(Path::new("d")).unwrap_or_default()).display().to_string();
+        let above = parent(std::env::current_dir().unwrap_or_default()).display().to_string();
         let words = [
             "x.wml",
             "--dir",
@@ -197,5 +201,8 @@ mod tests {
         assert_eq!(whole.join(" ".as_ref()).display().to_string(), expected);
         let odd = ["--dir", "--dir", "--dir="].map(OsString::from).to_vec();
         assert_eq!(with_whole_paths(odd), [OsString::from("--dir"), format!("{here}/--dir").into(), "--dir=".into()]);
+        // A name that is no text stays as it is.
+        let name = with_whole_paths(vec![OsString::from_vec(b"--dir=\xff".to_vec())]);
+        assert_eq!(name[0].as_bytes(), [format!("--dir={here}/").as_bytes(), b"\xff"].concat());
     }
 }

@@ -145,6 +145,7 @@ mod tests {
         let mut groups = groups(&all);
         let text = help(&["wmlrun", "-h"]);
         assert_eq!(text.trim_end(), short(&about(&all), &groups).trim_end());
+        assert_eq!(help(&["/usr/bin/wmlrun-mpi", "-h"]), text);
         for name in ["learn", "replay", "history", "init", "doctor"] {
             groups[2].1.push((name.to_owned(), "What this command does".to_owned()));
         }
@@ -173,6 +174,7 @@ mod tests {
     fn the_whole_help_has_all_commands_and_options() {
         let text = help(&["wmlrun", "--help"]);
         assert_eq!(text, help(&["wmlrun", "help"]));
+        assert_eq!(text, help(&["filebench", "--help"]));
         for (group, names) in GROUPS {
             assert!(text.contains(&format!("\n{group}:\n  {}", names[0])), "{text}");
         }

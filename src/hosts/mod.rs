@@ -25,13 +25,23 @@ pub(crate) fn whole_path(path: &Path) -> Option<PathBuf> {
     let mut parts = path.components().peekable();
     parts.peek()?;
     let mut whole = std::env::current_dir().ok()?;
-    // The current directory is named without links, so its parent is the path without the last name. Further down, a name
-    // may be a link, and `..` stays.
-    while let Some(part) = parts.next_if(|part| matches!(part, Component::ParentDir | Component::CurDir)) {
-        if part == Component::ParentDir {
-            whole.pop();
-        }
+    // `.` can only be the first part. The current directory is named without links, so its parent is the path without the
+    // last name. Further down, a name may be a link, and `..` stays.
+    let _ = parts.next_if_eq(&Component::CurDir);
+    if parts.peek() != Some(&Component::ParentDir) {
+        whole = path_of_shell(&whole).unwrap_or(whole);
+    }
+    while parts.next_if_eq(&Component::ParentDir).is_some() {
+        whole.pop();
     }
     whole.extend(parts);
     Some(whole)
+}
+
+/// The current directory as the user's shell names it, if `PWD` is that directory. On a cluster it is often below a link
+/// whose target has another name on each host.
+fn path_of_shell(current: &Path) -> Option<PathBuf> {
+    let path = PathBuf::from(std::env::var_os("PWD")?);
+    let is_same = path.is_absolute() && std::fs::canonicalize(&path).is_ok_and(|same| same == current);
+    is_same.then_some(path)
 }

@@ -337,6 +337,12 @@ impl Running {
         });
     }
 
+    /// Waits until its directory has this file.
+    pub(crate) fn wait_until_exists(&mut self, name: &str) {
+        let file = self.dir().join(name);
+        self.wait_until("made its file", |_| file.exists());
+    }
+
     /// Waits until a condition is true three times in a row, a tenth of a second apart.
     fn wait_until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let mut seen = 0;

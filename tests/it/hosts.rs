@@ -8,6 +8,7 @@ use crate::cmd::{Output, Wml};
 #[cfg(not(feature = "mpi"))]
 mod without_mpi {
     use super::*;
+    use rustix::process::Signal;
 
     /// A launcher that runs its command once for each rank, with the name of the host in `ON`.
     const MPIRUN: &str = r#"#!/bin/sh
@@ -65,6 +66,32 @@ esac
         let output = started(&BOTH, &["run", "varmail", "--hosts=a", "--dir", "d"]).exits(0);
         let dir = output.dir().join("d").display().to_string();
         assert_eq!(output.stdout, format!("a: run --as-rank varmail --hosts=a --dir {dir}\n"));
+        // As the shell names it, unless that is another directory now.
+        for (target, whole) in [(".", "link/d"), ("bin", "d")] {
+            let wml = call(&BOTH);
+            let link = wml.dir().join("link");
+            std::os::unix::fs::symlink(target, &link).unwrap();
+            let output = wml.env("PWD", &link).args(["varmail", "--hosts", "a", "--dir", "d"]).run().exits(0);
+            let whole = output.dir().join(whole);
+            assert!(output.stdout.ends_with(&format!("--dir {}\n", whole.display())), "{}", output.stdout);
+        }
+    }
+
+    /// A launcher that gets the user's signal ends before its ranks do. It gets one that it passes on to them.
+    #[test]
+    fn the_users_signal_reaches_the_launcher_as_one_that_it_passes_on() {
+        const WAITS: &str = r#"#!/bin/sh
+case "$*" in *--version*) exec wmlrun-mpi --version;; esac
+for signal in INT TERM USR1 USR2; do trap "echo $signal; exit" $signal; done
+: >ready
+while :; do sleep 0.1; done
+"#;
+        for (sent, passed_on) in [(Signal::INT, "USR1\n"), (Signal::TERM, "USR2\n")] {
+            let mut running = call(&[("mpirun", WAITS), BOTH[1]]).args(["varmail", "--hosts", "a"]).start();
+            running.wait_until_exists("ready");
+            running.signal(sent);
+            assert_eq!(running.wait().exits(128 + sent.as_raw()).stdout, passed_on);
+        }
     }
 
     #[test]

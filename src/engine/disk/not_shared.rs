@@ -37,11 +37,11 @@ impl NotShared {
     pub(super) fn help(self) -> &'static str {
         match self {
             Self::Missing | Self::Unmarked | Self::OtherTree => {
-                "name a directory that all hosts have mounted, or give each host its own tree with `share=host`"
+                "name a directory that all hosts have mounted, or give each host its own tree with `--share host`"
             }
             Self::InUse => {
-                "share a directory that several hosts have mounted with `share=all`, or give each host its own path, such \
-                 as `path=\"$dir/$host\"`"
+                "`--share all` shares a directory that all hosts have mounted; a path for each host, such as \
+                 `path=\"$dir/$host\"`, keeps them apart"
             }
             Self::OtherDefinition => {
                 "give all ranks the same definition, or each its own path, such as `path=\"$dir/$rank\"`"
