@@ -6,46 +6,9 @@
 use crate::comparison::{ComparisonFormat, FORMATS, find_format};
 use crate::measure::dialects;
 use crate::report::{self, Report};
-use crate::sheet::{Sheet, github, junit, latex, markdown, text};
 use crate::spec::Dialect;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-
-crate::util::named! {
-    /// The format of figures that are computed from files.
-    pub(super) enum FigureFormat {
-        Text = "text";
-        Markdown = "markdown";
-        Latex = "latex";
-        Junit = "junit";
-        Github = "github";
-        Json = "json";
-    }
-}
-
-impl FigureFormat {
-    /// True if only a sheet has the format.
-    pub(super) fn is_sheet(self) -> bool {
-        !matches!(self, Self::Text | Self::Json)
-    }
-
-    /// True if it is one of verdicts.
-    pub(super) fn is_of_checks(self) -> bool {
-        matches!(self, Self::Junit | Self::Github)
-    }
-
-    /// A document in this format.
-    pub(super) fn write(self, json: impl FnOnce() -> String, sheet: impl FnOnce() -> Sheet) -> String {
-        match self {
-            Self::Json => json(),
-            Self::Text => text::write(&sheet()),
-            Self::Markdown => markdown::write(&sheet()),
-            Self::Latex => latex::write(&sheet()),
-            Self::Junit => junit::write(&sheet()),
-            Self::Github => github::write(&sheet()),
-        }
-    }
-}
 
 /// A parsing stage whose output can be printed.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 const OF_EXPERIMENT: &str = "the interim looks of the experiment are not considered here: `wmlrun report DIR --format text` \
     prints its verdict";
 
-/// Returns the metric of a comparison: that of the experiments, if it is the same, or else `ops`. That of columns is
+/// Returns the metric of a comparison: that of the experiments, if it is the same, or else the default. That of columns is
 /// `value`, unless `--metric` says what they contain. Returns an error when only one side is a column, whose unit is
 /// unknown.
 fn metric_of(args: &CompareArgs, a: &mut ImportedSide, b: &mut ImportedSide) -> Result<Metric, Failure> {
@@ -36,7 +36,7 @@ fn metric_of(args: &CompareArgs, a: &mut ImportedSide, b: &mut ImportedSide) -> 
         // Experiments of one metric are compared by it.
         (false, false, None) => {
             let own = a.metrics.first().filter(|metric| b.metrics.first() == Some(*metric));
-            Ok(own.cloned().unwrap_or_else(Metric::ops))
+            Ok(own.cloned().unwrap_or_else(|| Metric::default_of_runs(a.runs.iter().chain(&b.runs))))
         }
         (false, false, Some(metric)) => Ok(metric.clone()),
         (true, true, None) => Ok(Metric::value()),
@@ -164,7 +164,7 @@ pub(super) fn compare(args: &CompareArgs, sides: &[NamedSide; 2]) -> Result<u8, 
             let answer = comparison.sheet().answer;
             console::print_lines(&printable::line(format!("{} {}", answer.result, answer.rest()).trim_end()));
         }
-        false => print_text(&(args.format.write)(&comparison)),
+        false => print_text(&args.format.write(&comparison)),
     }
     let status = verdict_status(&comparison, args.verdict.expect);
     if let Some(target) = target {

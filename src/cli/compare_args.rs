@@ -1,10 +1,10 @@
 //! Command-line options of `compare`: of two sides, of tests, of a curve.
 
-use super::choices::{FigureFormat, choice};
+use super::choices::choice;
 use super::experiment_args::{ResultFormat, VerdictArgs, format_parser};
 use super::last_results::{NamedSide, sides};
 use crate::analysis::ResponseMethod;
-use crate::comparison::{ComparisonMethod, ImprovementForm};
+use crate::comparison::{ComparisonMethod, ImprovementForm, OF_FIGURES, OF_TABLES, OF_VERDICTS};
 use crate::diag::Failure;
 use crate::experiment::share;
 use crate::import::MAX_SIDES;
@@ -86,9 +86,9 @@ pub(super) enum CompareForm {
     /// The results of A with these of B.
     Sides([NamedSide; 2]),
     /// The tests of the sides; those of the only file without further sides.
-    Tests(FigureFormat),
+    Tests(ResultFormat),
     /// The points of the load curve in file A.
-    Curve(ResponseMethod, FigureFormat),
+    Curve(ResponseMethod, ResultFormat),
 }
 
 impl CompareArgs {
@@ -147,7 +147,7 @@ impl CompareArgs {
     }
 
     /// Returns the format of a comparison of traces. An error if an option means nothing to them.
-    pub(super) fn of_traces(&self) -> Result<FigureFormat, Failure> {
+    pub(super) fn of_traces(&self) -> Result<ResultFormat, Failure> {
         let of_results = [
             ("--tests", self.tests),
             ("--curve", self.curve),
@@ -168,24 +168,27 @@ impl CompareArgs {
             let text = format!("unexpected argument '{}'", printable::line(&third.to_string_lossy()));
             return Err(Failure::wrong(text, "two traces are compared"));
         }
-        FigureFormat::find(self.format.name).filter(|format| !format.is_of_checks()).ok_or_else(|| {
-            let text = format!("`{}` is not a format of traces", self.format.name);
-            Failure::wrong(text, "their formats are `text`, `markdown`, `latex` and `json`")
-        })
+        self.one_of("traces", OF_TABLES)
     }
 
     /// Returns the format of tests and curves.
-    pub(super) fn figures(&self) -> Result<FigureFormat, Failure> {
-        let (what, has): (_, fn(&FigureFormat) -> bool) = match (self.tests, self.verdict.tolerance) {
-            (true, Some(_)) => ("verdicts on tests", |_| true),
-            (true, None) => ("tests", |format| !format.is_of_checks()),
-            (false, _) => ("curves", |format| !format.is_sheet()),
-        };
-        FigureFormat::find(self.format.name).filter(has).ok_or_else(|| {
-            let names: Vec<_> = FigureFormat::ALL.iter().filter(|of| has(of)).map(|of| of.name()).collect();
-            let text = format!("`{}` is not a format of {what}", self.format.name);
-            Failure::wrong(text, format!("their formats are `{}`", names.join("`, `")))
-        })
+    pub(super) fn figures(&self) -> Result<ResultFormat, Failure> {
+        match (self.tests, self.verdict.tolerance) {
+            (true, Some(_)) => self.one_of("verdicts on tests", OF_VERDICTS),
+            (true, None) => self.one_of("tests", OF_TABLES),
+            (false, _) => self.one_of("curves", OF_FIGURES),
+        }
+    }
+
+    /// Returns the format if it is one of these.
+    fn one_of(&self, what: &str, formats: &[&str]) -> Result<ResultFormat, Failure> {
+        match formats.contains(&self.format.name) {
+            true => Ok(self.format),
+            false => {
+                let text = format!("`{}` is not a format of {what}", self.format.name);
+                Err(Failure::wrong(text, format!("their formats are `{}`", formats.join("`, `"))))
+            }
+        }
     }
 
     /// Returns the statistical method.

@@ -1,9 +1,8 @@
 //! Load curves: `wmlrun sweep` measures one, `wmlrun compare --curve` evaluates one from a file.
 
 use super::arms::{self, PlannedArm};
-use super::choices::FigureFormat;
 use super::console;
-use super::experiment_args::{ExperimentArgs, SweepArgs};
+use super::experiment_args::{ExperimentArgs, ResultFormat, SweepArgs};
 use super::experiment_host::study;
 use super::experiments::{print_text, wanted};
 use super::shell_text::set_option;
@@ -22,18 +21,14 @@ use std::time::Duration;
 const DEFAULT_REPEATS: u64 = 3;
 
 /// Prints the overall response time of the load curve in a file.
-pub(super) fn ort(file: &Path, method: ResponseMethod, format: FigureFormat) -> Result<u8, Failure> {
+pub(super) fn ort(file: &Path, method: ResponseMethod, format: ResultFormat) -> Result<u8, Failure> {
     let help = "the file needs one line per load: rate and mean response time, `-` if that is unknown";
     let points = import::load_curve(file).map_err(|e| Failure::wrong(e.to_string(), help))?;
     let Some(document) = CurveDocument::of(&points, method) else {
         let text = format!("{} has no point with a rate and a response time", file.display());
         return Err(Failure::wrong(text, help));
     };
-    let text = match format {
-        FigureFormat::Json => document.json(),
-        _ => document.text(),
-    };
-    print_text(&text);
+    print_text(&if format.name == "json" { document.json() } else { document.text() });
     Ok(0)
 }
 

@@ -451,8 +451,8 @@ fn percentages(text: &str) -> Option<Vec<String>> {
 #[derive(Args, Clone)]
 pub(super) struct VerdictArgs {
     /// Metric to compare, such as `ops`, `latency.p99` or `NAME.latency.p99` of one flowop; `wmlrun list metrics` lists
-    /// them [default: ops; of `ab` with open loops response.mean; of `compare` with results folders: the first metric of
-    /// their experiments]
+    /// them [default: ops; of open loops response.mean; of `compare` with results folders: the first metric of their
+    /// experiments]
     #[arg(long, value_name = "METRIC", add = completion::metrics())]
     pub(super) metric: Option<Metric>,
     /// Largest change that does not matter, as a percentage of A; of B if lower is better [default: 3%; with `--tests`:

@@ -89,14 +89,6 @@ pub(super) fn prune(dir: &Path) -> Result<u8, Failure> {
 /// The default of `--command-timeout`.
 pub(super) const COMMAND_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// The metric if none is named. The rate of an open loop is the one that its script asks for, on any file system.
-fn default_metric(planned: &[PlannedArm]) -> Metric {
-    match planned.iter().all(PlannedArm::is_open_loop) {
-        true => Metric::response(),
-        false => Metric::ops(),
-    }
-}
-
 /// Builds the description of a new experiment, and plans its arms. `arms` holds the options of each arm. `metrics`: the
 /// default one if empty.
 pub(super) fn wanted(
@@ -149,7 +141,7 @@ pub(super) fn wanted(
     let to_plan = |(n, arm): (usize, &Arm)| Arm { words: rule.planned_words(n, &arm.words), ..arm.clone() };
     let to_plan: Vec<Arm> = arms.iter().enumerate().map(to_plan).collect();
     let planned = arms::planned(&to_plan, &common, metrics, hooks.0.is_empty(), &option)?;
-    let default = [default_metric(&planned)];
+    let default = [Metric::default_of(planned.iter().all(PlannedArm::is_open_loop))];
     let metrics = if metrics.is_empty() { &default } else { metrics };
     check_commands(metrics, &hooks)?;
     let experiment = describe(args, script, (arms, &planned), metrics, rule, hooks)?;

@@ -1,6 +1,5 @@
 //! `wmlrun fidelity`: runs a program and its script in pairs, each recorded, and says how far the script is from it.
 
-use super::choices::FigureFormat;
 use super::console::{notice, print_lines};
 use super::recording::{Recording, record_once};
 use super::recording_args::{FidelityArgs, RecordArgs};
@@ -16,6 +15,7 @@ use crate::os::signals::{self, BrokenOff};
 use crate::os::{proc, quiesce};
 use crate::result::Document;
 use crate::session::library;
+use crate::sheet::text;
 use crate::trace::TraceError;
 use crate::util::count::count;
 use crate::util::{json, printable, timestamp};
@@ -71,9 +71,11 @@ pub(super) fn fidelity(args: &FidelityArgs, script: &library::FoundScript) -> Re
     }
     let command: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let command = shell_text::joined(&command);
-    let format = if args.json { FigureFormat::Json } else { FigureFormat::Text };
-    let sheet = || fidelity.sheet(&script.name, &command);
-    print_lines(format.write(|| fidelity.document().json(), sheet).trim_end());
+    let text = match args.json {
+        true => fidelity.document().json(),
+        false => text::write(&fidelity.sheet(&script.name, &command)),
+    };
+    print_lines(text.trim_end());
     if let Some(signal) = signals::received() {
         return Ok(128 + signal);
     }

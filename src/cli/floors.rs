@@ -63,6 +63,7 @@ pub(super) fn floor(args: &RepeatArgs) -> Result<u8, Failure> {
     let rule = RuleWanted::Ab { tolerance: DEFAULT_TOLERANCE, blocks };
     let directory = directory.map(|dir| format!("--dir {}", joined(&[dir]))).unwrap_or_default();
     let (common, script) = (&common, args.script.as_deref().unwrap_or(DEFAULT_SCRIPT));
+    // Response times of a few runs of an open loop vary too much.
     let ops = [Metric::ops()];
     let metric = if args.metrics.is_empty() { &ops[..] } else { &args.metrics };
     let wanted = || wanted(common, script, &[&directory, &directory], metric, rule, args.hooks.0.clone());
@@ -88,7 +89,7 @@ pub(super) fn floor(args: &RepeatArgs) -> Result<u8, Failure> {
     let mut comparison = compare_arms(&comparer, [a, b]).map_err(|e| Failure::wrong(e, "name another metric"))?;
     comparison.notes.extend(recorded.notes.iter().cloned());
     if comparison.verdict == ComparisonVerdict::Invalid {
-        performed.print(&(common.format.write)(&comparison));
+        performed.print(&common.format.write(&comparison));
         return Ok(performed.status(verdict_status(&comparison, None)));
     }
     let place = experiment::place(observations.iter().flatten());
@@ -131,7 +132,7 @@ pub(super) fn floor(args: &RepeatArgs) -> Result<u8, Failure> {
 /// Prints the result of a session: as text its two figures, with the notes on standard error.
 fn print_session(performed: &Performed, args: &ExperimentArgs, comparison: &Comparison, mean: f64) {
     if args.format.name != "text" {
-        return performed.print(&(args.format.write)(comparison));
+        return performed.print(&args.format.write(comparison));
     }
     let runs = count(comparison.a.sample.n + comparison.b.sample.n, "run");
     let of_runs = format!("{runs} of {}, mean {}", comparison.name, figure(&comparison.metric, mean));

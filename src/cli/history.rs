@@ -32,14 +32,15 @@ pub(super) fn history(what: HistoryCommand) -> Result<u8, Failure> {
             add(&folder, &results, &AddWish { night, place, metrics })
         }
         HistoryCommand::Check { shown, confirm } => {
-            let judged = || report(&read(&shown.folder, JUDGED_YEARS)?.1, &shown.folder, &shown.metric, SHOWN_NIGHTS);
-            let mut report = judged()?;
+            let (_, history) = read(&shown.folder, JUDGED_YEARS)?;
+            let mut report = report(&history, &shown.folder, &shown.metric, SHOWN_NIGHTS)?;
             if let Some(command) = confirm
                 && confirmed(&shown, &report, &command)?
             {
-                report = judged()?;
+                let (_, history) = open(&shown.folder, JUDGED_YEARS)?;
+                report = NightReport::of(&history, &shown.metric, SHOWN_NIGHTS);
             }
-            print_lines(shown.format.write(|| report.json(), || report.sheet()).trim_end());
+            print_lines(shown.format.write_either(|| report.json(), || report.sheet()).trim_end());
             Ok(report.state.code())
         }
         HistoryCommand::Bisect { folder, test, metric } => {
@@ -104,8 +105,8 @@ fn failed(folder: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::refused(format!("{name}: {error}"), "give the folder of a history, or a new one")
 }
 
-/// Opens a history and reads it. What can't be read is told.
-fn read(folder: &Path, years: usize) -> Result<(HistoryFolder, History), Failure> {
+/// Opens a history and reads it.
+fn open(folder: &Path, years: usize) -> Result<(HistoryFolder, History), Failure> {
     let dir = HistoryFolder::open(folder).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             let text = format!("there is no history in {}", folder.display());
@@ -114,8 +115,14 @@ fn read(folder: &Path, years: usize) -> Result<(HistoryFolder, History), Failure
         _ => failed(folder)(error),
     })?;
     let history = dir.read(years).map_err(failed(folder))?;
-    history.notes.iter().for_each(|note| notice(&format!("note: {note}")));
     Ok((dir, history))
+}
+
+/// The same; what can't be read is told.
+fn read(folder: &Path, years: usize) -> Result<(HistoryFolder, History), Failure> {
+    let found = open(folder, years)?;
+    found.1.notes.iter().for_each(|note| notice(&format!("note: {note}")));
+    Ok(found)
 }
 
 /// The test that a text names.
@@ -126,7 +133,7 @@ fn find(history: &History, text: &str) -> Result<TestName, Failure> {
     })
 }
 
-/// Judges a history by the metric that is asked for.
+/// Judges a history by the metric that is asked for, and tells of rates that say nothing.
 fn report(history: &History, folder: &Path, metric: &Metric, nights: usize) -> Result<NightReport, Failure> {
     let report = NightReport::of(history, metric, nights);
     let paced = history.paced();
@@ -232,7 +239,7 @@ fn show(shown: &ShownHistory, test: Option<&str>) -> Result<u8, Failure> {
     let mut report = report(&history, &shown.folder, &shown.metric, nights)?;
     keep_only(&mut report, of.as_ref(), &shown.metric)?;
     let sheet = || of.as_ref().and_then(|of| report.course_sheet(of)).unwrap_or_else(|| report.sheet());
-    print_lines(shown.format.write(|| report.json(), sheet).trim_end());
+    print_lines(shown.format.write_either(|| report.json(), sheet).trim_end());
     Ok(0)
 }
 

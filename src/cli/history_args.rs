@@ -1,7 +1,9 @@
 //! Command-line options of `history`.
 
-use super::choices::{FigureFormat, choice};
+use super::choices::choice;
 use super::completion;
+use super::experiment_args::ResultFormat;
+use crate::comparison::{OF_VERDICTS, find_format};
 use crate::import::Metric;
 use crate::util::timestamp::is_day;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum, ValueHint};
@@ -138,8 +140,8 @@ pub(super) struct ShownHistory {
     pub(super) metric: Metric,
     /// The format
     #[arg(long, value_name = "FORMAT", default_value = "text",
-        value_parser = choice(FigureFormat::WORDS.iter().map(|word| (*word, "")), FigureFormat::find))]
-    pub(super) format: FigureFormat,
+        value_parser = choice(OF_VERDICTS.iter().map(|name| (*name, "")), find_format))]
+    pub(super) format: ResultFormat,
 }
 
 /// A day such as `2026-11-20`.

@@ -1,6 +1,5 @@
 //! `wmlrun record` and `wmlrun trace`: what a program does with its files.
 
-use super::choices::FigureFormat;
 use super::compare_args::CompareArgs;
 use super::console::{notice, print_lines};
 use super::recording_args::{RecordArgs, TraceCommand};
@@ -14,6 +13,7 @@ use crate::os::held_dir::HeldDir;
 use crate::os::signals::{self, BrokenOff};
 use crate::os::{handle, limits, proc, reading};
 use crate::result::environment::MountInfo;
+use crate::sheet::text;
 use crate::trace::{
     BpfRecorder, PartlyKnown, PathId, ProcView, Recorded, RecordingEnd, RecordingWish, TRACE_MARK, TraceComparison,
     TraceEnd, TraceError, TraceEvent, TraceHeader, TraceReader, TraceResolver, TraceScope, TraceSummary, TraceWriter,
@@ -434,9 +434,11 @@ pub(super) fn trace(command: &TraceCommand) -> Result<u8, Failure> {
         TraceCommand::Show { file, calls: true, json: _ } => list_calls(file),
         TraceCommand::Show { file, json, calls: _ } => {
             let summary = summary(file)?;
-            let format = if *json { FigureFormat::Json } else { FigureFormat::Text };
-            let sheet = || summary.sheet(&file.display().to_string());
-            print_lines(format.write(|| summary.document().json(), sheet).trim_end());
+            let text = match json {
+                true => summary.document().json(),
+                false => text::write(&summary.sheet(&file.display().to_string())),
+            };
+            print_lines(text.trim_end());
             Ok(0)
         }
         TraceCommand::Import { tool: _, file, output, under } => import(file, output.as_deref(), under),
@@ -563,6 +565,6 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Option<u8>, Failure> {
         print_lines(format!("{} {}", answer.result, answer.rest()).trim_end());
         return Ok(Some(0));
     }
-    print_lines(format.write(|| comparison.document().json(), sheet).trim_end());
+    print_lines(format.write_either(|| comparison.document().json(), sheet).trim_end());
     Ok(Some(0))
 }

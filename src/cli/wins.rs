@@ -1,9 +1,9 @@
 //! `wmlrun compare --tests`: which of several sides is better in each of several tests. Their figures are in a file, or are
 //! those of results.
 
-use super::choices::FigureFormat;
 use super::compare_args::CompareArgs;
 use super::console;
+use super::experiment_args::ResultFormat;
 use super::experiment_host::known_floor;
 use super::experiments::print_text;
 use super::usage::import_help;
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Runs `wmlrun compare --tests`. Returns the exit status.
-pub(super) fn compare(args: &CompareArgs, format: FigureFormat) -> Result<u8, Failure> {
+pub(super) fn compare(args: &CompareArgs, format: ResultFormat) -> Result<u8, Failure> {
     match &args.paths()[..] {
         [file] => of_file(args, file, format),
         paths => of_results(args, paths, format),
@@ -28,7 +28,7 @@ pub(super) fn compare(args: &CompareArgs, format: FigureFormat) -> Result<u8, Fa
 }
 
 /// Prints the outcomes of the tests in a file. Returns the exit status.
-fn of_file(args: &CompareArgs, file: &Path, format: FigureFormat) -> Result<u8, Failure> {
+fn of_file(args: &CompareArgs, file: &Path, format: ResultFormat) -> Result<u8, Failure> {
     if file.is_dir() {
         let help = format!("give the results of B too: `wmlrun compare --tests {} B`", file.display());
         return Err(Failure::wrong(format!("{} is a directory", file.display()), help));
@@ -45,13 +45,13 @@ fn of_file(args: &CompareArgs, file: &Path, format: FigureFormat) -> Result<u8, 
 
 /// Prints the outcomes of the tests of which the sides have results. The figure of a test is the mean of its runs. With a
 /// tolerance it prints a verdict on each test instead. Returns the exit status.
-fn of_results(args: &CompareArgs, paths: &[PathBuf], format: FigureFormat) -> Result<u8, Failure> {
+fn of_results(args: &CompareArgs, paths: &[PathBuf], format: ResultFormat) -> Result<u8, Failure> {
     let named: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
     let found = import::test_samples(paths);
     let TestSamples { tests, notes } = found.map_err(|e| Failure::wrong(e.to_string(), import_help(&e, &named)))?;
     notes.iter().for_each(|note| console::notice(&format!("note: {note}")));
-    let metric = args.verdict.metric.clone().unwrap_or_else(Metric::ops);
     let all = || tests.iter().flat_map(|test| test.runs.iter().flatten());
+    let metric = args.verdict.metric.clone().unwrap_or_else(|| Metric::default_of_runs(all()));
     if all().all(|run| metric.of(run).is_none()) {
         let help = all().next().map(|run| metric.help_in(run));
         return Err(Failure::wrong(format!("no result has `{metric}`"), help.unwrap_or_default()));
@@ -59,7 +59,7 @@ fn of_results(args: &CompareArgs, paths: &[PathBuf], format: FigureFormat) -> Re
     let shared = |notes: Vec<String>| notes.iter().for_each(|note| console::notice(&format!("note: {note}")));
     let sides: Vec<&[Observation]> = tests.iter().flat_map(|test| test.runs.iter().map(Vec::as_slice)).collect();
     let of_runs = disturbed_note(&sides).into_iter().chain(several_runs_note(&tests)).collect();
-    let names = if format == FigureFormat::Json { displayed(paths) } else { side_names(paths) };
+    let names = if format.name == "json" { displayed(paths) } else { side_names(paths) };
     if names.first().is_some_and(|name| name == "A") {
         let named = names.iter().zip(paths).map(|(name, path)| format!("{name} is {}", path.display()));
         console::notice(&format!("note: {}", named.collect::<Vec<_>>().join(", ")));
@@ -120,7 +120,7 @@ fn verdicts(
     sides: [String; 2],
     metric: &Metric,
     limits: &SuiteLimits,
-    format: FigureFormat,
+    format: ResultFormat,
 ) -> u8 {
     let given = limits.noise_floor.map(NoiseFloor::given);
     let comparer =
@@ -137,9 +137,9 @@ fn verdicts(
     for note in suite.notes().into_iter().chain(missing) {
         console::notice(&format!("note: {note}"));
     }
-    print_text(&match format {
-        FigureFormat::Text => suite.text(),
-        format => format.write(|| suite.json(), || suite.sheet()),
+    print_text(&match format.name {
+        "text" => suite.text(),
+        _ => format.write_either(|| suite.json(), || suite.sheet()),
     });
     suite.verdict.code()
 }
@@ -159,6 +159,6 @@ fn side_names(paths: &[PathBuf]) -> Vec<String> {
     if are_different { names } else { import::letters(paths.len()) }
 }
 
-fn print(document: &WinsDocument, format: FigureFormat) {
-    print_text(&format.write(|| document.json(), || document.sheet()));
+fn print(document: &WinsDocument, format: ResultFormat) {
+    print_text(&format.write_either(|| document.json(), || document.sheet()));
 }

@@ -490,7 +490,7 @@ fn an_interval_that_says_nothing_is_said_in_words() {
             assert!(found.verdict == ComparisonVerdict::Unclear && found.ratio.low.is_nan(), "{:?}", found.ratio);
             assert!(found.notes.iter().any(|note| note.contains("which says nothing")), "{:?}", found.notes);
             for format in crate::comparison::FORMATS {
-                let text = (format.write)(&found);
+                let text = format.write(&found);
                 let words = text.split(|c: char| !c.is_alphanumeric());
                 let is_finite = !words.into_iter().any(|word| ["inf", "NaN", "nan"].contains(&word));
                 assert!(is_finite && !text.contains("[-, -]"), "{}: {text}", format.name);

@@ -32,58 +32,62 @@ pub struct ComparisonFormat {
     pub name: &'static str,
     /// The description for `--help`, one line.
     pub about: &'static str,
-    pub write: fn(&dyn ResultDocument) -> String,
+    writer: FormatWriter,
 }
 
+/// What a format is made of.
+enum FormatWriter {
+    Sheet(fn(&Sheet) -> String),
+    Figures(fn(&Figures) -> String),
+    Document(fn(&dyn ResultDocument) -> String),
+}
+
+impl ComparisonFormat {
+    const fn new(name: &'static str, about: &'static str, writer: FormatWriter) -> Self {
+        Self { name, about, writer }
+    }
+
+    pub fn write(&self, document: &dyn ResultDocument) -> String {
+        match self.writer {
+            FormatWriter::Sheet(write) => write(&document.sheet()),
+            FormatWriter::Figures(write) => write(&document.figures()),
+            FormatWriter::Document(write) => write(document),
+        }
+    }
+
+    /// Writes what has a sheet and JSON alone.
+    pub(crate) fn write_either(&self, json: impl FnOnce() -> String, sheet: impl FnOnce() -> Sheet) -> String {
+        if let FormatWriter::Sheet(write) = self.writer { write(&sheet()) } else { json() }
+    }
+}
+
+use FormatWriter::{Document, Figures as OfFigures, Sheet as OfSheet};
+
+#[rustfmt::skip]
 pub static FORMATS: &[ComparisonFormat] = &[
-    ComparisonFormat { name: "text", about: "for people", write: |document| text::write(&document.sheet()) },
-    ComparisonFormat {
-        name: "markdown",
-        about: "for a pull request",
-        write: |document| markdown::write(&document.sheet()),
-    },
-    ComparisonFormat {
-        name: "latex",
-        about: "the tables for a paper, with booktabs",
-        write: |document| latex::write(&document.sheet()),
-    },
-    ComparisonFormat {
-        name: "mail",
-        about: "the answer alone, in lines of at most 72 columns",
-        write: |document| mail::write(&document.sheet()),
-    },
-    ComparisonFormat {
-        name: "junit",
-        about: "JUnit XML: the verdict and the limits",
-        write: |document| junit::write(&document.sheet()),
-    },
-    ComparisonFormat {
-        name: "github",
-        about: "annotations for GitHub, and the summary of a step in Markdown",
-        write: |document| github::write(&document.sheet()),
-    },
-    ComparisonFormat { name: "json", about: "the complete document", write: |document| document.json() },
-    ComparisonFormat {
-        name: "study",
-        about: "JSON in one form for all experiments: cells, verdict, curve, effects",
-        write: |document| document.study().json(),
-    },
-    ComparisonFormat {
-        name: "csv",
-        about: "one observation per line; for a sweep one point per line",
-        write: |document| csv::write(&document.figures()),
-    },
-    ComparisonFormat {
-        name: "benchstat",
-        about: "Go's benchmark lines, for benchstat",
-        write: |document| benchstat::write(&document.figures()),
-    },
-    ComparisonFormat {
-        name: "bencher",
-        about: "Bencher's metric format, JSON",
-        write: |document| bencher::write(&document.figures()),
-    },
+    ComparisonFormat::new("text", "for people", OfSheet(text::write)),
+    ComparisonFormat::new("markdown", "for a pull request", OfSheet(markdown::write)),
+    ComparisonFormat::new("latex", "the tables for a paper, with booktabs", OfSheet(latex::write)),
+    ComparisonFormat::new("mail", "the answer alone, in lines of at most 72 columns", OfSheet(mail::write)),
+    ComparisonFormat::new("junit", "JUnit XML: the verdict and the limits", OfSheet(junit::write)),
+    ComparisonFormat::new("github", "annotations for GitHub, and the summary of a step in Markdown",
+        OfSheet(github::write)),
+    ComparisonFormat::new("json", "the complete document", Document(|document| document.json())),
+    ComparisonFormat::new("study", "JSON in one form for all experiments: cells, verdict, curve, effects",
+        Document(|document| document.study().json())),
+    ComparisonFormat::new("csv", "one observation per line; for a sweep one point per line", OfFigures(csv::write)),
+    ComparisonFormat::new("benchstat", "Go's benchmark lines, for benchstat", OfFigures(benchstat::write)),
+    ComparisonFormat::new("bencher", "Bencher's metric format, JSON", OfFigures(bencher::write)),
 ];
+
+/// The formats of figures that are computed from files.
+pub(crate) const OF_FIGURES: &[&str] = &["text", "json"];
+
+/// Those of tables of them.
+pub(crate) const OF_TABLES: &[&str] = &["text", "markdown", "latex", "json"];
+
+/// Those of tables with verdicts.
+pub(crate) const OF_VERDICTS: &[&str] = &["text", "markdown", "latex", "junit", "github", "json"];
 
 /// The format with this name, or `None` when there is none.
 pub fn find_format(name: &str) -> Option<&'static ComparisonFormat> {
@@ -129,7 +133,7 @@ pub(super) mod shown {
     use super::{ResultDocument, find_format};
 
     fn written(name: &str, document: &dyn ResultDocument) -> String {
-        find_format(name).map_or_else(String::new, |format| (format.write)(document))
+        find_format(name).map_or_else(String::new, |format| format.write(document))
     }
 
     pub(in super::super) fn text(document: &dyn ResultDocument) -> String {

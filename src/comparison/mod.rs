@@ -66,6 +66,7 @@ pub use factorial::{CellGroup, cell_groups, level_indices};
 pub use factorial::{CellMetric, FactorLevels, Factorial, FactorialCell, FactorialDesign};
 pub use factorial_tables::FactorialTables;
 pub use formats::{AsJson, ComparisonFormat, FORMATS, ResultDocument, find_format};
+pub(crate) use formats::{OF_FIGURES, OF_TABLES, OF_VERDICTS};
 pub use improvement::{Improvement, ImprovementForm};
 pub use level_groups::GroupTable;
 pub use level_tests::{LevelTests, TestedLevel};

@@ -30,10 +30,10 @@ pub enum ExperimentDocument {
 impl ExperimentDocument {
     pub(crate) fn formatted(&self, format: &ComparisonFormat) -> String {
         match self {
-            Self::Repeats(found) => (format.write)(found),
-            Self::Comparison(found) => (format.write)(&**found),
-            Self::Sweep(found) => (format.write)(found),
-            Self::Factorial(found) => (format.write)(found),
+            Self::Repeats(found) => format.write(found),
+            Self::Comparison(found) => format.write(&**found),
+            Self::Sweep(found) => format.write(found),
+            Self::Factorial(found) => format.write(found),
         }
     }
 

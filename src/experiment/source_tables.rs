@@ -141,7 +141,7 @@ fn the_tables_are_those_of_the_sources() {
     assert!(!cases.is_empty());
     for path in cases {
         let text = std::fs::read_to_string(&path).unwrap();
-        let shown = (find_format("text").unwrap().write)(&table(&text, &dir));
+        let shown = find_format("text").unwrap().write(&table(&text, &dir));
         let mut settings = insta::Settings::new();
         settings.set_snapshot_path(&dir);
         settings.set_prepend_module_to_snapshot(false);

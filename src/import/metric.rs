@@ -311,9 +311,17 @@ impl Metric {
         Self { name: "ops".to_owned() }
     }
 
-    /// The mean response time of open loops.
-    pub(crate) fn response() -> Self {
-        Self { name: "response.mean".to_owned() }
+    /// The metric if none is named. The rate of an open loop is the one that its script asks for, on any file system: such
+    /// loops are compared by their mean response time.
+    pub(crate) fn default_of(are_open_loops: bool) -> Self {
+        Self { name: if are_open_loops { "response.mean" } else { "ops" }.to_owned() }
+    }
+
+    /// The metric of these runs if none is named.
+    pub(crate) fn default_of_runs<'a>(runs: impl Iterator<Item = &'a Observation>) -> Self {
+        let is_open_loop =
+            |run: &Observation| run.operations.get(RESPONSE).is_some_and(|paced| Some(paced) == run.operations.get(""));
+        Self::default_of(runs.map(is_open_loop).reduce(|all, one| all && one).unwrap_or(false))
     }
 
     /// Returns the metric of the numbers of a column, whose meaning only the user knows.
