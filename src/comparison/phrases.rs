@@ -2,7 +2,7 @@
 
 use super::numbers::{confidence, factor, figure, percent, with_unit};
 use crate::analysis::Estimate;
-use crate::import::{Metric, PER_MINUTE, REQUEST_RESPONSE, REQUESTS, TRANSACTIONS};
+use crate::import::{Metric, MetricWords};
 
 /// The ratio from which on a change is told as a multiple.
 const MULTIPLE: f64 = 2.0;
@@ -14,73 +14,41 @@ fn is_told_as_multiple(ratio: f64) -> bool {
     ratio >= MULTIPLE || (0.0..LEAST).contains(&ratio)
 }
 
-/// What the metrics of a name are called.
-enum MetricWords {
-    /// Something of which there is more or less per second, such as operations.
-    Rate { verb: &'static str, noun: String },
-    /// Something that is higher or lower, such as a latency.
-    Level(String),
+/// What a metric does to what, with the name of its flowop or command; without a verb it is higher or lower.
+struct MetricPhrase {
+    verb: Option<&'static str>,
+    noun: String,
 }
 
-fn words(metric: &str) -> MetricWords {
-    let Ok(known) = metric.parse::<Metric>() else { return MetricWords::Level(format!("`{metric}`")) };
+fn words(metric: &str) -> MetricPhrase {
+    let known = metric.parse::<Metric>().ok().and_then(|known| Some((known.words()?, known)));
+    let Some((words, known)) = known else { return MetricPhrase { verb: None, noun: format!("`{metric}`") } };
     let of = match (known.command(), known.flowop()) {
         (Some(command), _) => format!(" of the command `{command}`"),
         (None, Some(flowop)) => format!(" of `{flowop}`"),
         (None, None) if known.is_of_transactions() => " of the transactions".to_owned(),
         (None, None) => String::new(),
     };
-    let rate = |verb, noun: &str| MetricWords::Rate { verb, noun: noun.to_owned() };
-    let level = |noun: &str| MetricWords::Level(format!("{noun}{of}"));
-    match known.kind_name() {
-        "ops" => rate("does", &format!("operations{of} per second")),
-        "reads" => rate("does", "reads per second"),
-        "writes" => rate("does", "writes per second"),
-        "mib" => rate("moves", &format!("MiB per second{of}")),
-        "read.mib" => rate("reads", "MiB per second"),
-        "written.mib" => rate("writes", "MiB per second"),
-        TRANSACTIONS => rate("does", "transactions per second"),
-        PER_MINUTE => rate("does", "transactions per minute"),
-        REQUESTS => rate("does", "requests per second"),
-        REQUEST_RESPONSE => level("mean response time of a request"),
-        "seconds" if of.is_empty() => level("time of a run"),
-        "seconds" => level("time"),
-        "cpu" => level("processor time"),
-        "cpu.op" => level("processor time per operation"),
-        kind @ ("user" | "system") => level(&format!("{kind} time")),
-        "memory" => level("peak memory"),
-        "slab" => level("memory of kernel objects"),
-        "slab.before" => level("memory of kernel objects before the run"),
-        "pagecache" => level("page cache"),
-        "pagecache.before" => level("page cache before the run"),
-        "used" => level("used space"),
-        "used.before" => level("used space before the run"),
-        kind => {
-            let (what, which) = kind.split_once('.').unwrap_or((kind, ""));
-            let what = if what == "response" { "response time" } else { what };
-            let which = match which {
-                "p50" => "median",
-                "max" => "largest",
-                other => other,
-            };
-            level(format!("{which} {what}").trim())
+    match words {
+        MetricWords::Rate(verb, noun) => MetricPhrase { verb: Some(verb), noun: noun.replace("{of}", &of) },
+        // A command is no run.
+        MetricWords::Level(noun) if !of.is_empty() => {
+            MetricPhrase { verb: None, noun: noun.strip_suffix(" of a run").unwrap_or(noun).to_owned() + &of }
         }
+        MetricWords::Level(noun) => MetricPhrase { verb: None, noun: noun.to_owned() },
     }
 }
 
 /// What is measured, with its article: `the mean latency`, `the operations per second`.
 pub(super) fn subject(metric: &str) -> String {
-    match words(metric) {
-        MetricWords::Rate { noun, .. } => format!("the {noun}"),
-        MetricWords::Level(noun) => format!("the {noun}"),
-    }
+    format!("the {}", words(metric).noun)
 }
 
 /// A value in words: `35,804 operations per second`, `a mean latency of 1.20 ms`.
 pub(super) fn amount(metric: &str, value: f64) -> String {
     match words(metric) {
-        MetricWords::Rate { noun, .. } => format!("{} {noun}", figure(metric, value)),
-        MetricWords::Level(noun) => format!("a {noun} of {}", with_unit(metric, value)),
+        MetricPhrase { verb: Some(_), noun } => format!("{} {noun}", figure(metric, value)),
+        MetricPhrase { verb: None, noun } => format!("a {noun} of {}", with_unit(metric, value)),
     }
 }
 
@@ -89,13 +57,15 @@ pub(super) fn change(metric: &str, ratio: f64, [a, b]: [&str; 2]) -> String {
     let (is_multiple, times) = (is_told_as_multiple(ratio), times(ratio));
     let share = percent((ratio - 1.0).abs());
     match words(metric) {
-        MetricWords::Rate { verb, noun } if is_multiple => format!("{b} {verb} {times} as many {noun} as {a}"),
-        MetricWords::Rate { verb, noun } => {
+        MetricPhrase { verb: Some(verb), noun } if is_multiple => format!("{b} {verb} {times} as many {noun} as {a}"),
+        MetricPhrase { verb: Some(verb), noun } => {
             let more = if ratio < 1.0 { "fewer" } else { "more" };
             format!("{b} {verb} {share} {more} {noun} than {a}")
         }
-        MetricWords::Level(noun) if is_multiple => format!("the {noun} is {times} as high with {b} as with {a}"),
-        MetricWords::Level(noun) => {
+        MetricPhrase { verb: None, noun } if is_multiple => {
+            format!("the {noun} is {times} as high with {b} as with {a}")
+        }
+        MetricPhrase { verb: None, noun } => {
             let more = if ratio < 1.0 { "lower" } else { "higher" };
             format!("the {noun} is {share} {more} with {b} than with {a}")
         }
@@ -105,8 +75,8 @@ pub(super) fn change(metric: &str, ratio: f64, [a, b]: [&str; 2]) -> String {
 /// That B does as much as A.
 pub(super) fn sameness(metric: &str, [a, b]: [&str; 2]) -> String {
     match words(metric) {
-        MetricWords::Rate { verb, noun } => format!("{b} {verb} as many {noun} as {a}"),
-        MetricWords::Level(noun) => format!("the {noun} is the same with {b} as with {a}"),
+        MetricPhrase { verb: Some(verb), noun } => format!("{b} {verb} as many {noun} as {a}"),
+        MetricPhrase { verb: None, noun } => format!("the {noun} is the same with {b} as with {a}"),
     }
 }
 
@@ -137,8 +107,8 @@ pub(super) fn amount_of_change(metric: &str, ratio: f64) -> String {
 /// The words for less and more of a metric.
 fn directions(metric: &str) -> [&'static str; 2] {
     match words(metric) {
-        MetricWords::Rate { .. } => ["fewer", "more"],
-        MetricWords::Level(_) => ["lower", "higher"],
+        MetricPhrase { verb: Some(_), .. } => ["fewer", "more"],
+        MetricPhrase { verb: None, .. } => ["lower", "higher"],
     }
 }
 

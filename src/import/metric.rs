@@ -44,9 +44,24 @@ pub struct MetricKind {
     unit: MetricUnit,
     /// The direction in which it improves.
     pub direction: Direction,
+    /// What it is called in sentences.
+    pub(crate) words: MetricWords,
     /// What it is, in a few words.
     pub about: &'static str,
     source: MetricSource,
+}
+
+/// What a metric is called in sentences. The name of a flowop or command stands at `{of}`, else at the end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MetricWords {
+    /// Something of which there is more or less per second: what is done, and to what.
+    Rate(&'static str, &'static str),
+    /// Something that is higher or lower, such as a latency.
+    Level(&'static str),
+}
+
+const fn does(what: &'static str) -> MetricWords {
+    Rate("does", what)
 }
 
 /// The unit of the values of a metric.
@@ -107,73 +122,79 @@ const fn kind(
     name: &'static str,
     unit: MetricUnit,
     direction: Direction,
+    words: MetricWords,
     about: &'static str,
     source: MetricSource,
 ) -> MetricKind {
-    MetricKind { name, unit, direction, about, source }
+    MetricKind { name, unit, direction, words, about, source }
 }
 
 use Direction::{HigherIsBetter as Higher, LowerIsBetter as Lower};
-use MetricSource::{Flowops, RunAndCommands};
+use MetricSource::{Flowops, Run as OfRun, RunAndCommands};
 use MetricUnit::{
     Joules, KibThroughput, Mib, Nanoseconds, Operations, Percent, Seconds, Throughput, Transactions,
     TransactionsPerMinute, Unknown,
 };
+use MetricWords::{Level, Rate};
 
 #[rustfmt::skip]
 const RATES: &[MetricKind] = &[
-    kind("ops", Operations, Higher, "I/O operations per second", Flowops),
-    kind("reads", Operations, Higher, "operations per second that read",
-        MetricSource::Run(|run| Some(rate(run, |f| f.reads)))),
-    kind("writes", Operations, Higher, "operations per second that write",
-        MetricSource::Run(|run| Some(rate(run, |f| f.writes)))),
-    kind("mib", Throughput, Higher, "MiB read and written per second", Flowops),
-    kind("kib", KibThroughput, Higher, "the same in KiB", Flowops),
-    kind("read.mib", Throughput, Higher, "MiB read per second",
-        MetricSource::Run(|run| Some(throughput(run, |f| f.reads)))),
-    kind("written.mib", Throughput, Higher, "MiB written per second",
-        MetricSource::Run(|run| Some(throughput(run, |f| f.writes)))),
-    kind(TRANSACTIONS, Transactions, Higher, "transactions per second; `transactions.latency.p99` is a latency of theirs",
-        MetricSource::Run(transactions)),
-    kind(PER_MINUTE, TransactionsPerMinute, Higher, "the same per minute",
-        MetricSource::Run(|run| Some(transactions(run)? * 60.0))),
-    kind(REQUESTS, Transactions, Higher, "requests (iterations) of open loops per second",
-        MetricSource::Run(|run| Some(run.open_loop.as_ref()?.achieved_per_s))),
-    kind(REQUEST_RESPONSE, Nanoseconds, Lower, "mean response time of a whole request",
-        MetricSource::Run(|run| run.open_loop.as_ref()?.response_ns_mean())),
+    kind("ops", Operations, Higher, does("operations{of} per second"),
+        "I/O operations per second", Flowops),
+    kind("reads", Operations, Higher, does("reads per second"),
+        "operations per second that read", OfRun(|run| Some(rate(run, |f| f.reads)))),
+    kind("writes", Operations, Higher, does("writes per second"),
+        "operations per second that write", OfRun(|run| Some(rate(run, |f| f.writes)))),
+    kind("mib", Throughput, Higher, Rate("moves", "MiB per second{of}"),
+        "MiB read and written per second", Flowops),
+    kind("kib", KibThroughput, Higher, Level("kib"),
+        "the same in KiB", Flowops),
+    kind("read.mib", Throughput, Higher, Rate("reads", "MiB per second"),
+        "MiB read per second", OfRun(|run| Some(throughput(run, |f| f.reads)))),
+    kind("written.mib", Throughput, Higher, Rate("writes", "MiB per second"),
+        "MiB written per second", OfRun(|run| Some(throughput(run, |f| f.writes)))),
+    kind(TRANSACTIONS, Transactions, Higher, does("transactions per second"),
+        "transactions per second; `transactions.latency.p99` is a latency of theirs", OfRun(transactions)),
+    kind(PER_MINUTE, TransactionsPerMinute, Higher, does("transactions per minute"),
+        "the same per minute", OfRun(|run| Some(transactions(run)? * 60.0))),
+    kind(REQUESTS, Transactions, Higher, does("requests per second"),
+        "requests (iterations) of open loops per second", OfRun(|run| Some(run.open_loop.as_ref()?.achieved_per_s))),
+    kind(REQUEST_RESPONSE, Nanoseconds, Lower, Level("mean response time of a request"),
+        "mean response time of a whole request", OfRun(|run| run.open_loop.as_ref()?.response_ns_mean())),
 ];
 
 #[rustfmt::skip]
 const LEVELS: &[MetricKind] = &[
-    kind(SECONDS, Seconds, Lower, "measured time of the run; with a prefix, time of a command",
-        RunAndCommands(|run| Some(run.measured_seconds))),
-    kind("cpu", Seconds, Lower, "processor time of the program and its commands, user and system",
-        MetricSource::Run(|run| Some(run.summary.user_seconds? + run.summary.system_seconds?))),
-    kind("cpu.percent", Percent, Lower, "this time in per cent of the measured time: 100 is one processor",
-        MetricSource::Run(|run| Some((run.summary.user_seconds? + run.summary.system_seconds?) * 100.0 / run.measured_seconds))),
-    kind("cpu.op", Nanoseconds, Lower, "this time per I/O operation",
-        MetricSource::Run(|run| Some(run.summary.cpu_us_per_op? * 1e3))),
-    kind("user", Seconds, Lower, "user time of the program; with a prefix, of a command",
-        RunAndCommands(|run| run.summary.user_seconds)),
-    kind("system", Seconds, Lower, "system time of the program; with a prefix, of a command",
-        RunAndCommands(|run| run.summary.system_seconds)),
-    kind("memory", Mib, Lower, "peak memory of the program, without the page cache, in MiB",
-        MetricSource::Run(|run| Some(run.peak_memory as f64 / MIB).filter(|peak| *peak > 0.0))),
-    kind("slab", Mib, Lower, "inodes, directory entries and other objects of the kernel after the run, in MiB",
-        MetricSource::Run(|run| Some(mib(run.slab_bytes.as_ref()?.after)))),
-    kind("slab.before", Mib, Lower, "those before the run, in MiB",
-        MetricSource::Run(|run| Some(mib(run.slab_bytes.as_ref()?.before)))),
-    kind("pagecache", Mib, Lower, "page cache of the machine after the run, in MiB",
-        MetricSource::Run(|run| Some(mib(run.page_cache_bytes.as_ref()?.after)))),
-    kind("pagecache.before", Mib, Lower, "page cache of the machine before the run, in MiB",
-        MetricSource::Run(|run| Some(mib(run.page_cache_bytes.as_ref()?.before)))),
-    kind("used", Mib, Lower, "used space of the file systems after the run, in MiB",
-        MetricSource::Run(|run| used(run, |mount| mount.free_after))),
-    kind("used.before", Mib, Lower, "used space of the file systems before the run, in MiB",
-        MetricSource::Run(|run| used(run, |mount| Some(mount.free)))),
-    kind("energy", Joules, Lower, "energy of the processors, or else of the batteries, in joules",
-        MetricSource::Run(|run| Some(run.energy.as_ref()?.joules))),
-    kind(VALUE, Unknown, Higher, "numbers of a column (`FILE:N`)", Flowops),
+    kind(SECONDS, Seconds, Lower, Level("time of a run"),
+        "measured time of the run; with a prefix, time of a command", RunAndCommands(|run| Some(run.measured_seconds))),
+    kind("cpu", Seconds, Lower, Level("processor time"),
+        "processor time of the program and its commands, user and system", OfRun(cpu_seconds)),
+    kind("cpu.percent", Percent, Lower, Level("percent cpu"), "this time in per cent of the measured time: 100 is one processor",
+        OfRun(|run| Some(cpu_seconds(run)? * 100.0 / run.measured_seconds))),
+    kind("cpu.op", Nanoseconds, Lower, Level("processor time per operation"),
+        "this time per I/O operation", OfRun(|run| Some(run.summary.cpu_us_per_op? * 1e3))),
+    kind("user", Seconds, Lower, Level("user time"),
+        "user time of the program; with a prefix, of a command", RunAndCommands(|run| run.summary.user_seconds)),
+    kind("system", Seconds, Lower, Level("system time"),
+        "system time of the program; with a prefix, of a command", RunAndCommands(|run| run.summary.system_seconds)),
+    kind("memory", Mib, Lower, Level("peak memory"), "peak memory of the program, without the page cache, in MiB",
+        OfRun(|run| Some(run.peak_memory as f64 / MIB).filter(|peak| *peak > 0.0))),
+    kind("slab", Mib, Lower, Level("memory of kernel objects"),
+        "inodes, directory entries and other objects of the kernel after the run, in MiB", OfRun(|run| Some(mib(run.slab_bytes.as_ref()?.after)))),
+    kind("slab.before", Mib, Lower, Level("memory of kernel objects before the run"),
+        "those before the run, in MiB", OfRun(|run| Some(mib(run.slab_bytes.as_ref()?.before)))),
+    kind("pagecache", Mib, Lower, Level("page cache"), "page cache of the machine after the run, in MiB",
+        OfRun(|run| Some(mib(run.page_cache_bytes.as_ref()?.after)))),
+    kind("pagecache.before", Mib, Lower, Level("page cache before the run"), "page cache of the machine before the run, in MiB",
+        OfRun(|run| Some(mib(run.page_cache_bytes.as_ref()?.before)))),
+    kind("used", Mib, Lower, Level("used space"),
+        "used space of the file systems after the run, in MiB", OfRun(|run| used(run, |mount| mount.free_after))),
+    kind("used.before", Mib, Lower, Level("used space before the run"),
+        "used space of the file systems before the run, in MiB", OfRun(|run| used(run, |mount| Some(mount.free)))),
+    kind("energy", Joules, Lower, Level("energy"), "energy of the processors, or else of the batteries, in joules",
+        OfRun(|run| Some(run.energy.as_ref()?.joules))),
+    kind(VALUE, Unknown, Higher, Level("value"),
+        "numbers of a column (`FILE:N`)", Flowops),
 ];
 
 /// All metrics: rates, times of operations, and levels.
@@ -187,12 +208,17 @@ pub static METRICS: LazyLock<Vec<MetricKind>> = LazyLock::new(|| {
 /// The mean, the percentiles and the maximum of a time.
 fn times(before: &str, what: &str, [mean, max]: [&str; 2]) -> Vec<MetricKind> {
     let percentile = |of: &Percentile| match of.name {
-        "p50" => (of.name, format!("median {what}")),
-        name => (name, format!("{}th percentile of the {what}", &name[1..])),
+        "p50" => (of.name, "median", format!("median {what}")),
+        name => (name, name, format!("{}th percentile of the {what}", &name[1..])),
     };
     let percentiles = Percentile::shown_in(PercentilePlace::Metrics).map(percentile);
-    let all = [("mean", mean.to_owned())].into_iter().chain(percentiles).chain([("max", max.to_owned())]);
-    all.map(|(name, about)| kind(format!("{before}{name}").leak(), Nanoseconds, Lower, about.leak(), Flowops)).collect()
+    let all = [("mean", "mean", mean.to_owned())].into_iter().chain(percentiles);
+    let all = all.chain([("max", "largest", max.to_owned())]);
+    all.map(|(name, which, about)| {
+        let words = Level(format!("{which} {what}").leak());
+        kind(format!("{before}{name}").leak(), Nanoseconds, Lower, words, about.leak(), Flowops)
+    })
+    .collect()
 }
 
 /// The MiB per second of the I/O flowops in one direction.
@@ -211,6 +237,11 @@ fn rate(run: &Run, is_it: fn(&FlowopResult) -> bool) -> f64 {
 fn transactions(run: &Run) -> Option<f64> {
     let all: Vec<&FlowopResult> = run.flowops.iter().filter(|flowop| flowop.transaction).collect();
     (!all.is_empty()).then(|| super::own::rates(run, &all).0)
+}
+
+/// The processor time, user and system.
+fn cpu_seconds(run: &Run) -> Option<f64> {
+    Some(run.summary.user_seconds? + run.summary.system_seconds?)
 }
 
 /// The used space of all file systems of the run, of which `free` gives the free one.
@@ -306,7 +337,7 @@ impl fmt::Display for Metric {
 }
 
 impl Metric {
-    /// Returns the default metric: operations per second of the whole run.
+    /// The operations per second of the whole run.
     pub(crate) fn ops() -> Self {
         Self { name: "ops".to_owned() }
     }
@@ -332,6 +363,11 @@ impl Metric {
     /// Returns the direction in which the metric improves.
     pub(crate) fn direction(&self) -> Direction {
         self.kind().map_or(Direction::HigherIsBetter, |kind| kind.direction)
+    }
+
+    /// What it is called in sentences. `None` if it is unknown.
+    pub(crate) fn words(&self) -> Option<MetricWords> {
+        self.kind().map(|kind| kind.words)
     }
 
     /// Returns what it is, in a few words.

@@ -21,7 +21,7 @@ pub(crate) use columns::{MAX_SIDES, TestFigures, letters, load_points, table_row
 pub(crate) use input::{read as text, read_file as recorded_text};
 pub use limit::MetricLimit;
 pub use metric::{METRICS, Metric, STUDY};
-pub(crate) use metric::{PER_MINUTE, REQUEST_RESPONSE, REQUESTS, TRANSACTIONS};
+pub(crate) use metric::{MetricWords, REQUEST_RESPONSE, REQUESTS, TRANSACTIONS};
 pub(crate) use nights::history_results;
 pub use nights::{HistoryResult, HistoryResults};
 pub(crate) use own::{
