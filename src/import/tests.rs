@@ -4,6 +4,7 @@
 use super::*;
 use crate::result::fixture::{fixture, of_ranks};
 use crate::result::{FlowopClass, Latency, Percentile, PercentilePlace};
+use std::collections::BTreeMap;
 
 fn figures(text: &str) -> Vec<BTreeMap<String, f64>> {
     parse(text, "x").unwrap().into_iter().map(|found| found.figures).collect()
