@@ -63,3 +63,30 @@ pub(super) fn count(argument: Spanned<&str>, default: usize, form: &str) -> Resu
         text => text.parse().ok().filter(|n| (1..=10_000).contains(n)).ok_or_else(|| bad(argument.span, form)),
     }
 }
+
+/// Removes the quotes of a file name, if there are any.
+pub(super) fn unquoted(text: &str) -> &str {
+    text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text)
+}
+
+/// Returns the name of a file to write. A quoted name is literal; an unquoted one must not contain special characters
+/// of the language.
+pub(super) fn file_name<'a>(argument: Spanned<&'a str>, form: &str) -> Result<&'a str, Box<Diagnostic>> {
+    let wrong = |message: &str, help: &str| {
+        Err(Box::new(Diagnostic::error(Code::BadArgument, argument.span, message).help(help)))
+    };
+    let name = unquoted(argument.node);
+    if name.is_empty() {
+        return Err(bad(argument.span, form));
+    }
+    if name.contains(|c: char| c == '"' || c.is_control()) {
+        return wrong("the file name contains a quote or a control character", "use another file name");
+    }
+    if name.len() == argument.node.len() && name.contains(|c: char| "{}$#".contains(c) || c.is_whitespace()) {
+        return wrong(
+            "the file name contains a blank, a brace, `$` or `#`",
+            "put it in quotes; it is then taken literally",
+        );
+    }
+    Ok(name)
+}

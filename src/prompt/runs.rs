@@ -2,8 +2,7 @@
 //! writes its page.
 
 use super::Prompt;
-use super::command::{Argument, PromptCommand};
-use super::shell::file_name;
+use super::command::{Argument, PromptCommand, file_name};
 use super::side_by_side::{differing, value_in};
 use crate::diag::{self, Code, Diagnostic};
 use crate::report::plot;

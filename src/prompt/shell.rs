@@ -2,7 +2,7 @@
 //!
 //! The table of these commands is [`super::table`]. Not here: line editing, keys and colours (`editor`).
 
-use super::command::{Argument, bad, count};
+use super::command::{Argument, bad, count, file_name, unquoted};
 use super::split::{StatementText, statements};
 use super::table::{COMMANDS, prompt_command};
 use super::{Prompt, script};
@@ -423,33 +423,6 @@ impl Prompt {
         self.session.loaded.texts.clear();
         shut_down
     }
-}
-
-/// Removes the quotes of a file name, if there are any.
-fn unquoted(text: &str) -> &str {
-    text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text)
-}
-
-/// Returns the name of a file to write. A quoted name is literal; an unquoted one must not contain special characters
-/// of the language.
-pub(super) fn file_name<'a>(argument: Spanned<&'a str>, form: &str) -> Result<&'a str, Box<Diagnostic>> {
-    let wrong = |message: &str, help: &str| {
-        Err(Box::new(Diagnostic::error(Code::BadArgument, argument.span, message).help(help)))
-    };
-    let name = unquoted(argument.node);
-    if name.is_empty() {
-        return Err(bad(argument.span, form));
-    }
-    if name.contains(|c: char| c == '"' || c.is_control()) {
-        return wrong("the file name contains a quote or a control character", "use another file name");
-    }
-    if name.len() == argument.node.len() && name.contains(|c: char| "{}$#".contains(c) || c.is_whitespace()) {
-        return wrong(
-            "the file name contains a blank, a brace, `$` or `#`",
-            "put it in quotes; it is then taken literally",
-        );
-    }
-    Ok(name)
 }
 
 /// The failure of `save` to write a file.
