@@ -3,6 +3,7 @@
 use super::bars::Bars;
 use super::console::{Verbosity, notice, print_lines};
 use super::experiment_args::AgeArgs;
+use super::option_values::is_stdout;
 use crate::diag::{Failure, Status};
 use crate::disk::Error;
 use crate::disk::aging::{self, AgingOptions, AgingReport, Figure, FileScore, FreeSpaceScore};
@@ -62,7 +63,7 @@ pub(super) fn age(args: &AgeArgs) -> Result<u8, Failure> {
     if let Some(note) = report.note.as_ref().filter(|_| !args.quiet) {
         notice(&format!("note: {note}"));
     }
-    let is_stdout = args.json.as_deref().is_some_and(super::is_stdout);
+    let is_stdout = args.json.as_deref().is_some_and(is_stdout);
     let text = text(&report);
     if is_stdout {
         notice(text.trim_end());

@@ -6,6 +6,7 @@
 use super::experiment_args::ArmLine;
 use super::recording::is_trace;
 use super::run_options::WorkloadWords;
+use super::script_input::find_script;
 use crate::diag::{self, Diagnostics, Failure, Reason, Severity};
 use crate::experiment::{Arm, Experiment, ExperimentKind, Identity};
 use crate::fileset::FilesetSpec;
@@ -145,7 +146,7 @@ impl PlannedArm {
         if let Some(trace) = trace {
             return Self::of_trace(line, &trace, has_places);
         }
-        let script = super::find_script(name)?;
+        let script = find_script(name)?;
         let mut session = Session::new(line.settings.0.clone(), Arc::default());
         let planned = ArmPlan::of(&mut session, &script, has_places);
         let (plan, places) = match planned {
@@ -235,7 +236,7 @@ impl PlannedArm {
 /// others.
 pub(super) fn values(words: &[String], names: &[&str]) -> Result<Vec<(String, ModelValue)>, Failure> {
     let line = ArmLine::read(words).map_err(|(text, help)| Failure::wrong(text, help.unwrap_or_default()))?;
-    let script = super::find_script(line.script().unwrap_or_default())?;
+    let script = find_script(line.script().unwrap_or_default())?;
     let mut session = Session::new(line.settings.0.clone(), Arc::default());
     session.read(&script.name, &script.text, &mut SilentFront::default())?;
     let is_given = |name: &&&str| {

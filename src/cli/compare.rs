@@ -5,6 +5,7 @@ use super::console;
 use super::experiment_host::known_floor;
 use super::experiments::{print_text, verdict_status};
 use super::last_results::NamedSide;
+use super::option_values::is_stdout;
 use super::page_files::page_target;
 use super::usage::import_help;
 use crate::analysis::{Direction, NoiseFloor, Tolerance};
@@ -65,7 +66,7 @@ fn own_options(side: &ImportedSide, other: &ImportedSide) -> String {
 
 /// Runs `wmlrun compare`. Returns the exit status.
 pub(super) fn compare(args: &CompareArgs, sides: &[NamedSide; 2]) -> Result<u8, Failure> {
-    if args.output.as_deref().is_some_and(super::is_stdout) {
+    if args.output.as_deref().is_some_and(is_stdout) {
         return Err(Failure::wrong(
             "the page can't go to standard output, which has the comparison",
             "give `-o` a file",

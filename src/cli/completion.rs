@@ -3,9 +3,7 @@
 //! A shell asks the program itself, with the words of the line, so that names of personalities, codes and variables of
 //! the named script are always those of this version. Only this file uses the completion library.
 
-use super::args;
 use super::lists;
-use super::stdout::Stdout;
 use crate::experiment::SUITES;
 use crate::flowop;
 use crate::import::METRICS;
@@ -18,13 +16,12 @@ use clap_complete::engine::{
 };
 use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
 use std::ffi::OsStr;
-use std::io::Write;
 
 /// The variable of the environment by which a shell asks for completions.
-const VARIABLE: &str = "WMLRUN_COMPLETE";
+pub(super) const VARIABLE: &str = "WMLRUN_COMPLETE";
 
 /// The name of the program.
-const PROGRAM: &str = "wmlrun";
+pub(super) const PROGRAM: &str = "wmlrun";
 
 /// The end of zsh's script: as the file `_wmlrun` in a directory of `$fpath`, the script is itself the body of the function
 /// that completes.
@@ -44,25 +41,6 @@ pub(super) fn script(shell: &str) -> Vec<u8> {
         }
     }
     text
-}
-
-/// Answers a shell that asks for completions. Returns the exit status, or `None` if no shell asks.
-pub(super) fn answer() -> Option<u8> {
-    // A variable of any other value is not a question, and must not change what a command does.
-    let shell = std::env::var_os(VARIABLE)?;
-    let shell = SHELLS.iter().find(|known| *known.name() == *shell)?;
-    let mut words: Vec<_> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
-    if words.is_empty() {
-        words.push(PROGRAM.into());
-    }
-    let mut command = args::full_command();
-    command.build();
-    let mut text = Vec::new();
-    let here = std::env::current_dir().ok();
-    if shell.write_complete(&mut command, words, here.as_deref(), &mut text).is_ok() {
-        let _ = Stdout.write_all(&text);
-    }
-    Some(0)
 }
 
 /// Completes the name of a script: a file or a personality.

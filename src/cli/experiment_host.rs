@@ -10,8 +10,9 @@ use super::experiment_block::ExperimentBlock;
 use super::experiment_outputs::RunOutputs;
 use super::experiment_permission::{check_permission, command_lines};
 use super::experiments::{COMMAND_TIMEOUT, check_retries, print_text, program, verdict_status};
+use super::option_values::is_stdout;
 use super::stdout::to_stderr;
-use super::{failed_command, is_stdout, watchdog};
+use super::{failed_command, watchdog};
 use crate::analysis::NoiseFloor;
 use crate::diag::{Failure, Status};
 use crate::experiment::{

@@ -7,7 +7,7 @@ use super::arms::PlannedArm;
 use super::console;
 use super::experiment_args::ExperimentArgs;
 use super::live_stream::LiveStream;
-use super::option_values::LiveOutput;
+use super::option_values::{LiveOutput, is_stdout};
 use super::run_tables::{self, run_document};
 use crate::diag::Failure;
 use crate::experiment::{Experiment, RunEnd};
@@ -64,10 +64,10 @@ impl RunOutputs {
         let table = args.append.as_ref().map(|path| open(path).map(|table| (table, path.clone()))).transpose()?;
         let open = |live: &LiveOutput| {
             let live = LiveOutput { path: absolute(&live.path), ..live.clone() };
-            super::open_stream(&live, false, &[])
+            live.open(false, &[])
         };
         let stream = args.live.as_ref().map(open);
-        let takes_stdout = args.live.as_ref().is_some_and(|live| super::is_stdout(&live.path));
+        let takes_stdout = args.live.as_ref().is_some_and(|live| is_stdout(&live.path));
         let named = named_outputs(args);
         Ok(Self { named, table, stream: stream.transpose()?, takes_stdout, has_failed: false })
     }

@@ -1,7 +1,7 @@
 //! `wmlrun show`, `clean`, and of `setup` the completions and manual pages.
 
 use super::args;
-use super::completion;
+use super::completion::{self, PROGRAM, SHELLS, VARIABLE};
 use super::console::{self, print_lines};
 use super::man;
 use super::shell_text::joined;
@@ -182,6 +182,25 @@ fn clean_one(dir: &Path, clean: Clean) -> Cleaned {
 pub(super) fn completions(shell: &str) -> u8 {
     let _ = Stdout.write_all(&completion::script(shell));
     0
+}
+
+/// Answers a shell that asks for completions. Returns the exit status, or `None` if no shell asks.
+pub(super) fn answer_shell() -> Option<u8> {
+    // A variable of any other value is not a question, and must not change what a command does.
+    let shell = std::env::var_os(VARIABLE)?;
+    let shell = SHELLS.iter().find(|known| *known.name() == *shell)?;
+    let mut words: Vec<_> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
+    if words.is_empty() {
+        words.push(PROGRAM.into());
+    }
+    let mut command = args::full_command();
+    command.build();
+    let mut text = Vec::new();
+    let here = std::env::current_dir().ok();
+    if shell.write_complete(&mut command, words, here.as_deref(), &mut text).is_ok() {
+        let _ = Stdout.write_all(&text);
+    }
+    Some(0)
 }
 
 /// Writes the manual pages.

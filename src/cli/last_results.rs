@@ -2,7 +2,6 @@
 //!
 //! They are an extra: a result that can't be kept changes no exit status.
 
-use super::args::RunArgs;
 use crate::diag::Failure;
 use crate::measure::{Outputs, with_timeout};
 use crate::os::path::{keeps_state, state_dir};
@@ -28,11 +27,9 @@ fn directory() -> Option<PathBuf> {
     Some(state_dir().filter(|_| keeps_state())?.join(LAST))
 }
 
-/// Keeps the result of a session that has ended. Not that of a run of an experiment, which has its folder, nor a redacted
-/// one. Returns why it could not be kept.
-pub(super) fn keep(outputs: Outputs, args: &RunArgs, signal: u8) -> Result<(), String> {
-    let is_wanted = args.of_experiment.is_none() && !args.settings.0.redact && !outputs.document.runs.is_empty();
-    let Some(dir) = directory().filter(|_| is_wanted) else { return Ok(()) };
+/// Keeps the result of a session that has ended. Returns why it could not be kept.
+pub(super) fn keep(outputs: Outputs, signal: u8) -> Result<(), String> {
+    let Some(dir) = directory().filter(|_| !outputs.document.runs.is_empty()) else { return Ok(()) };
     let limit = if signal == 0 { ANSWER_TIMEOUT } else { SIGNAL_TIMEOUT };
     let trees = outputs.forbidden_trees();
     let kept = with_timeout(limit, move || match output_in_tree(&[("XDG_STATE_HOME", &dir)], &trees) {

@@ -64,9 +64,8 @@ mod wins;
 
 use crate::batch;
 use crate::diag::Failure;
-use crate::experiment::suite;
 use crate::import::{self, MetricLimit};
-use crate::measure::{Outputs, RunJudge, Watch, unwritable};
+use crate::measure::{Outputs, RunJudge, Watch};
 use crate::os::held_dir::{DirGuard, HeldDir};
 use crate::os::{limits, signals};
 use crate::output::{FileIdentity, file_id};
@@ -80,11 +79,10 @@ use crate::util::secrets;
 use args::{CliCommand, OutputArgs, RunArgs, SetUp};
 use compare_args::CompareForm;
 use console::{Console, Verbosity};
-use live_stream::LiveStream;
-use option_values::LiveOutput;
+use option_values::{LiveOutput, is_stdout};
 use recording_args::ReplayArgs;
 use screen::{error_size, report_size};
-use script_input::{is_profile, profile_named};
+use script_input::{find, profile_named};
 use stages::PlanForm;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -94,18 +92,29 @@ use std::sync::atomic::AtomicUsize;
 
 /// Runs the command line that the process was started with. Returns the exit status.
 pub fn main() -> ExitCode {
-    if let Some(status) = completion::answer() {
-        return ExitCode::from(stdout::finish(status));
+    if let Some(status) = info::answer_shell() {
+        return ExitCode::from(finish(status));
     }
     limits::save_address_space();
     signals::set_status(called_as::status);
     let status = on_enough_stack(|| {
-        stdout::finish(match args::parse() {
+        finish(match args::parse() {
             Ok(cli) => console::status(dispatch(cli)),
             Err(e) => usage::print(&e),
         })
     });
     ExitCode::from(called_as::status(status))
+}
+
+/// Flushes standard output and reports an error of it. Returns the exit status, which is `code` without an error.
+fn finish(code: u8) -> u8 {
+    match stdout::flushed() {
+        Some(error) => {
+            console::error(&format!("can't write to standard output: {error}"), None);
+            stdout::after_error(code)
+        }
+        None => code,
+    }
 }
 
 /// Stack in bytes that the program needs at most: blocks may be nested 64 deep, and are visited by recursion.
@@ -205,71 +214,6 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
                 SetUp::Lsp { stdio: _ } => editor::serve(),
             },
         },
-    }
-}
-
-/// Finds a script by its name: a file, `-` for standard input, or a personality. Notes that there is no file of the name.
-fn find(name: &str) -> Result<library::FoundScript, Failure> {
-    let found = find_script(name)?;
-    if found.path.is_none() && [".wml", ".f"].iter().any(|end| name.ends_with(end)) {
-        console::notice(&format!("note: there is no file `{name}`: this is {}", found.name));
-    }
-    Ok(found)
-}
-
-fn find_script(name: &str) -> Result<library::FoundScript, Failure> {
-    let wrong = |text: String, help: String| Err(Failure::new(script_input::unread_status(), text, help));
-    if name == "-" {
-        return match script_input::read_standard_input() {
-            Ok(bytes) => Ok(library::FoundScript::new("<stdin>".to_owned(), bytes, None)),
-            Err(e) => wrong(format!("can't read standard input: {e}"), "give the script as a file".to_owned()),
-        };
-    }
-    match library::find_named(name, script_input::read) {
-        Ok(found) if library::is_result(&found.text) => {
-            let help = "`wmlrun report` shows results of wmlrun, `wmlrun compare` compares them with others";
-            wrong(format!("{} is a result, not a script", found.name), help.to_owned())
-        }
-        Ok(found) if found.path.as_deref().is_some_and(is_profile) => {
-            let help = format!("`wmlrun batch {}` runs its workloads", found.name);
-            wrong(format!("{} is a profile of Filebench, not a script", found.name), help)
-        }
-        Ok(found) if found.path.as_deref().is_some_and(recording::is_trace) => {
-            Err(recording::no_other(&found.name, "script"))
-        }
-        Ok(found) => Ok(found),
-        // It is longer than a script may be.
-        Err(library::NotFound::Unreadable(path, _)) if recording::is_trace(&path) => {
-            Err(recording::no_other(&path.display().to_string(), "script"))
-        }
-        Err(library::NotFound::Unreadable(path, e)) => {
-            wrong(format!("{} can't be read: {e}", path.display()), library::help(&e).to_owned())
-        }
-        Err(library::NotFound::Nowhere(_)) if suite(name).is_some() => {
-            let (text, help) = library::instead_of_script(name);
-            wrong(text, help)
-        }
-        Err(library::NotFound::Experiment) => {
-            let (text, help) = library::instead_of_script(name);
-            wrong(text, help)
-        }
-        Err(library::NotFound::Nowhere(_)) if profile_named(Path::new(name)).is_some() => {
-            let help = format!("`wmlrun batch {name}` runs the workloads of {name}.prof");
-            wrong(format!("no file or personality is named `{name}`"), help)
-        }
-        Err(library::NotFound::Nowhere(_)) if name.contains('/') => {
-            wrong(format!("no file is named `{name}`"), library::missing_file_help(name))
-        }
-        Err(library::NotFound::Nowhere(near)) => {
-            let all = "`wmlrun list` lists the shipped personalities";
-            let assigns = name.contains('=');
-            let help = match near {
-                Some(near) => format!("did you mean `{near}`?"),
-                None if assigns => format!("`--set {name}` sets a variable; {all}"),
-                None => all.to_owned(),
-            };
-            wrong(format!("no file or personality is named `{name}`"), help)
-        }
     }
 }
 
@@ -375,7 +319,9 @@ fn run_session(
 fn end_run(ended: EndedSession, args: &RunArgs, console: &mut Console) -> u8 {
     let EndedSession { watch, status, outputs } = ended;
     let status = LimitOutcome::status(outputs.document.runs.iter().flat_map(|run| &run.limits), status);
-    let kept = last_results::keep(outputs, args, watch.signal());
+    // That of an experiment is in its folder.
+    let is_kept = args.of_experiment.is_none() && !args.settings.0.redact;
+    let kept = if is_kept { last_results::keep(outputs, watch.signal()) } else { Ok(()) };
     if let Some(why) = kept.err().filter(|_| args.output.verbosity() == Verbosity::Verbose) {
         console.remains(&format!("the result is not kept for `wmlrun report last`: {why}"));
     }
@@ -428,11 +374,6 @@ impl batch::BatchHost for TerminalHost {
     }
 }
 
-/// True if a path of an output names standard output.
-fn is_stdout(path: &Path) -> bool {
-    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
-}
-
 /// True if an output, such as that of `--json`, is standard output, so that the report must not be. An error if several
 /// outputs are.
 fn stdout_taken(settings: &Settings, live: Option<&Path>) -> Result<bool, Failure> {
@@ -454,13 +395,8 @@ fn console_of(args: &RunArgs, settings: &Settings, scripts: &[PathBuf]) -> Resul
     let format = report_of(&args.output, taken);
     let console = console_for(taken, format, args.output.verbosity());
     let scripts: Vec<FileIdentity> = scripts.iter().filter_map(|path| file_id(path)).collect();
-    let open = |live: &LiveOutput| open_stream(live, args.settings.0.force, &scripts);
+    let open = |live: &LiveOutput| live.open(args.settings.0.force, &scripts);
     Ok(console.with_stream(live.map(open).transpose()?))
-}
-
-fn open_stream(live: &LiveOutput, force: bool, scripts: &[FileIdentity]) -> Result<LiveStream, Failure> {
-    let stream = LiveStream::open(live.format, &live.path, force, scripts);
-    stream.map_err(|e| unwritable("live stream", &live.path, &e, "--live"))
 }
 
 /// The report of a run. As text it is the whole with `-v`, else as much as the screen holds; the screen is standard error

@@ -4,7 +4,8 @@
 //! 0 if rank 0 can report for them: a launcher ends all ranks when one ends with another status.
 
 use super::args::RunArgs;
-use super::{EndedSession, console, console_of, end_run, find_script, run_session, run_settings, watchdog};
+use super::script_input::find_script;
+use super::{EndedSession, console, console_of, end_run, run_session, run_settings, watchdog};
 use crate::diag::Failure;
 use crate::os::signals;
 use crate::ranks::{RankEnd, RankGroup, RanksLost, Together};

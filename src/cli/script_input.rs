@@ -3,7 +3,9 @@
 //!
 //! The first signal ends the wait for the writer of a pipe.
 
+use super::{console, recording};
 use crate::diag::{Failure, Status};
+use crate::experiment::suite;
 use crate::os::OFlags;
 use crate::os::held_dir::HeldDir;
 use crate::os::pipe::{Pipe, PipeLimits, StandardInput};
@@ -36,6 +38,72 @@ pub(super) fn read_standard_input() -> io::Result<Vec<u8>> {
 /// The outcome if a script can't be read: that of the signal that ended the wait for it, if there was one.
 pub(super) fn unread_status() -> Status {
     signals::received().map_or(Status::Script, Status::Interrupted)
+}
+
+/// Finds a script by its name: a file, `-` for standard input, or a personality. Notes that there is no file of the name.
+pub(super) fn find(name: &str) -> Result<library::FoundScript, Failure> {
+    let found = find_script(name)?;
+    if found.path.is_none() && [".wml", ".f"].iter().any(|end| name.ends_with(end)) {
+        console::notice(&format!("note: there is no file `{name}`: this is {}", found.name));
+    }
+    Ok(found)
+}
+
+/// The same without a note.
+pub(super) fn find_script(name: &str) -> Result<library::FoundScript, Failure> {
+    let wrong = |text: String, help: String| Err(Failure::new(unread_status(), text, help));
+    if name == "-" {
+        return match read_standard_input() {
+            Ok(bytes) => Ok(library::FoundScript::new("<stdin>".to_owned(), bytes, None)),
+            Err(e) => wrong(format!("can't read standard input: {e}"), "give the script as a file".to_owned()),
+        };
+    }
+    match library::find_named(name, read) {
+        Ok(found) if library::is_result(&found.text) => {
+            let help = "`wmlrun report` shows results of wmlrun, `wmlrun compare` compares them with others";
+            wrong(format!("{} is a result, not a script", found.name), help.to_owned())
+        }
+        Ok(found) if found.path.as_deref().is_some_and(is_profile) => {
+            let help = format!("`wmlrun batch {}` runs its workloads", found.name);
+            wrong(format!("{} is a profile of Filebench, not a script", found.name), help)
+        }
+        Ok(found) if found.path.as_deref().is_some_and(recording::is_trace) => {
+            Err(recording::no_other(&found.name, "script"))
+        }
+        Ok(found) => Ok(found),
+        // It is longer than a script may be.
+        Err(library::NotFound::Unreadable(path, _)) if recording::is_trace(&path) => {
+            Err(recording::no_other(&path.display().to_string(), "script"))
+        }
+        Err(library::NotFound::Unreadable(path, e)) => {
+            wrong(format!("{} can't be read: {e}", path.display()), library::help(&e).to_owned())
+        }
+        Err(library::NotFound::Nowhere(_)) if suite(name).is_some() => {
+            let (text, help) = library::instead_of_script(name);
+            wrong(text, help)
+        }
+        Err(library::NotFound::Experiment) => {
+            let (text, help) = library::instead_of_script(name);
+            wrong(text, help)
+        }
+        Err(library::NotFound::Nowhere(_)) if profile_named(Path::new(name)).is_some() => {
+            let help = format!("`wmlrun batch {name}` runs the workloads of {name}.prof");
+            wrong(format!("no file or personality is named `{name}`"), help)
+        }
+        Err(library::NotFound::Nowhere(_)) if name.contains('/') => {
+            wrong(format!("no file is named `{name}`"), library::missing_file_help(name))
+        }
+        Err(library::NotFound::Nowhere(near)) => {
+            let all = "`wmlrun list` lists the shipped personalities";
+            let assigns = name.contains('=');
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if assigns => format!("`--set {name}` sets a variable; {all}"),
+                None => all.to_owned(),
+            };
+            wrong(format!("no file or personality is named `{name}`"), help)
+        }
+    }
 }
 
 /// Replaces a script file atomically with its formatted text. Follows a symbolic link.

@@ -2,10 +2,8 @@
 
 use super::choices::DumpStage;
 use super::console::{self, Console, Verbosity, print_lines, print_wrapped};
-use super::find;
 use super::screen::stdout_width;
-use super::script_input::is_profile;
-use super::script_input::write_back;
+use super::script_input::{find, is_profile, write_back};
 use super::stdout::Stdout;
 use crate::batch::{self, FoundDifferences};
 use crate::diag::{Failure, has_errors};
@@ -171,7 +169,7 @@ pub(super) fn plan(
             let name = set.tree.name(file);
             let name = name.as_c().to_string_lossy();
             if writeln!(out, "{root}/{}{slash}{name} {}", dir.1, set.tree.size_of(file)).is_err() {
-                // The pipe is closed, or `stdout::finish` reports the error.
+                // The pipe is closed, or the end of the program reports the error.
                 let _ = out.into_parts();
                 return Ok(0);
             }

@@ -5,7 +5,6 @@
 //!
 //! On a terminal without UTF-8 both show ASCII.
 
-use super::console;
 use crate::util::ascii;
 use parking_lot::Mutex;
 use std::borrow::Cow;
@@ -59,21 +58,15 @@ pub(super) fn to_stderr(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Flushes standard output and reports a recorded error. Returns the exit status, which is `code` without an error.
-pub(super) fn finish(code: u8) -> u8 {
+/// Flushes standard output. Returns the recorded error.
+pub(super) fn flushed() -> Option<io::Error> {
     // An error is recorded in `FAILED`, which is examined next.
     let _ = Stdout.flush();
-    match &*FAILED.lock() {
-        Some(error) if error.kind() != ErrorKind::BrokenPipe => {
-            console::error(&format!("can't write to standard output: {error}"), None);
-            after_error(code)
-        }
-        _ => code,
-    }
+    FAILED.lock().take().filter(|error| error.kind() != ErrorKind::BrokenPipe)
 }
 
 /// Returns the exit status after a write error. A verdict (10 to 12) that nobody can read is none.
-fn after_error(code: u8) -> u8 {
+pub(super) fn after_error(code: u8) -> u8 {
     if matches!(code, 0 | 10..=12) { 1 } else { code }
 }
 
