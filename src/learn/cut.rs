@@ -2,7 +2,7 @@
 //! that whose pieces are told in the fewest bits: their shapes, and how often each call and block is repeated.
 
 use crate::action::{ActionTarget, CallAction};
-use crate::parse::{ElementId, ParsedPiece, Parser, Symbols};
+use crate::parse::{ElementId, MOST_ITEMS, ParsedPiece, Parser, Symbols};
 use crate::streams::{CallStep, CallSymbol, NO_SLOT};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::NonZeroU32;
@@ -74,18 +74,50 @@ fn by_anchor(steps: &[Vec<CallStep>], anchor: AnchorCall, symbols: &Symbols) -> 
     steps.iter().map(cut).collect()
 }
 
+/// The places where files are opened that stay open, or so long that their calls are no piece.
+fn lasting(steps: &[CallStep], symbols: &Symbols) -> BTreeSet<usize> {
+    struct OpenSession {
+        at: usize,
+        items: usize,
+        last: u16,
+    }
+    let (mut open, mut lasting): (BTreeMap<u8, OpenSession>, BTreeSet<usize>) = Default::default();
+    for (at, step) in steps.iter().enumerate() {
+        let symbol = symbols.get(step.symbol);
+        if symbol.slot == NO_SLOT {
+            continue;
+        }
+        if matches!(symbol.action.row().names, ActionTarget::Opens) {
+            let before = open.insert(symbol.slot, OpenSession { at, items: 1, last: step.symbol });
+            lasting.extend(before.map(|session| session.at));
+        } else if matches!(symbol.action, CallAction::CloseFile | CallAction::CloseDir) {
+            open.remove(&symbol.slot);
+        } else if let Some(session) = open.get_mut(&symbol.slot) {
+            session.items += usize::from(session.last != step.symbol);
+            session.last = step.symbol;
+            if session.items > MOST_ITEMS {
+                lasting.insert(session.at);
+                open.remove(&symbol.slot);
+            }
+        }
+    }
+    lasting.extend(open.values().map(|session| session.at));
+    lasting
+}
+
 /// Brings the calls of each open file together.
 fn by_sessions(steps: Vec<Vec<CallStep>>, symbols: &Symbols) -> (Vec<Vec<CallStep>>, IterationBounds) {
     // A thread at a time: the calls of a large trace are not there twice.
     let one = |steps: Vec<CallStep>| {
+        let lasting = lasting(&steps, symbols);
         let mut open: BTreeMap<u8, Vec<CallStep>> = BTreeMap::new();
         let (mut all, mut pieces): (Vec<CallStep>, Vec<(usize, usize)>) = (Vec::with_capacity(steps.len()), Vec::new());
         let mut single = Vec::with_capacity(1);
-        for step in &steps {
+        for (at, step) in steps.iter().enumerate() {
             let symbol = symbols.get(step.symbol);
             let is_open = symbol.slot != NO_SLOT && open.contains_key(&symbol.slot);
             let done = match symbol.action.row().names {
-                ActionTarget::Opens if symbol.slot != NO_SLOT => {
+                ActionTarget::Opens if symbol.slot != NO_SLOT && !lasting.contains(&at) => {
                     open.insert(symbol.slot, vec![*step]);
                     continue;
                 }

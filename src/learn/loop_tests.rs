@@ -81,6 +81,28 @@ fn files_that_are_made_for_long_are_made_by_the_script_too() {
 }
 
 #[test]
+fn a_file_that_stays_open_while_it_is_opened_again_hides_no_call() {
+    let (mut trace, mut chance) = (MadeTrace::new(), Chance(3));
+    trace.open("/d/table", 0);
+    for _ in 0..20_000 {
+        let offset = chance.below(400) * 4096;
+        match chance.below(8) {
+            0 => {
+                trace.open("/d/table", 0);
+                trace.call("close", "/d/table", |call| call.size = Some(400 * 4096));
+            }
+            1 => trace.call("newfstatat", "/d/table", |call| call.stat_size = Some(400 * 4096)),
+            2 | 3 => trace.moves("pwrite64", "/d/table", offset, 400 * 4096, 4096),
+            _ => trace.moves("pread64", "/d/table", offset, 400 * 4096, 4096),
+        }
+    }
+    let script = trace.script();
+    for flowop in ["openfile", "closefile", "statfile", "read", "write"] {
+        assert!(script.contains(&format!("flowop {flowop} ")), "{flowop}: {script}");
+    }
+}
+
+#[test]
 fn short_threads_that_follow_one_another_are_one() {
     let mut trace = MadeTrace::new();
     for n in 0..120u32 {

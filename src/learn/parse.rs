@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 /// The longest series of items that is looked for as a block.
 const LONGEST_BLOCK: usize = 12;
 /// Pieces with more items are not taken apart: they are no iteration of a loop.
-const MOST_ITEMS: usize = 10_000;
+pub(crate) const MOST_ITEMS: usize = 10_000;
 /// Slots for files that are opened and closed; others are for those that stay open.
 const MOST_SLOTS: usize = 100;
 
