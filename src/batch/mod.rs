@@ -12,6 +12,7 @@ mod overview;
 pub mod profile;
 mod results;
 mod selection;
+mod state;
 mod variables;
 mod workload;
 
@@ -27,16 +28,16 @@ use crate::os::{reading, signals};
 use crate::output::{self, FileIdentity, TableFile, file_id};
 use crate::page::{self, ResultSource};
 use crate::report::{csv_runs, json};
-use crate::result::{Document, Run};
 use crate::session::{Front, LONGEST_TIME, Session, Settings, SilentFront, library, typed_value};
 use crate::source::{SourceMap, Span, Spanned};
 use crate::spec::SpecTable;
 use crate::spec::predefined::predefined_names;
 use crate::util::batch_files::{BATCH_PAGE, BATCH_RESULT, BATCH_SCRIPT};
 use overview::{index_page, joined, overview};
-use profile::{Config, Profile};
+use profile::Config;
 use results::{results_dir, warn_of_other_places};
 use selection::{check_settings, select, suggest_others};
+use state::{Batch, Done, PAGE};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,59 +47,6 @@ use workload::{ProfileWorkload, Setting};
 
 /// Measured time of a workload whose profile gives none: Filebench's default.
 const DEFAULT_TIME: Duration = Duration::from_mins(1);
-
-/// The page of a workload, in its directory of results.
-const PAGE: &str = "report.html";
-
-/// A profile that is run.
-struct Batch<'a> {
-    path: &'a Path,
-    /// The profile's text alone. Each session begins with it, so that places in the profile are right there.
-    source: &'a SourceMap,
-    profile: &'a Profile,
-    /// The names of all workloads of the profile, also of those that are not run.
-    names: &'a [String],
-    /// Those of the command line.
-    settings: &'a Settings,
-}
-
-impl Batch<'_> {
-    /// The name of the profile in messages.
-    fn name(&self) -> String {
-        self.path.display().to_string()
-    }
-
-    /// The text of the profile.
-    fn text(&self) -> &str {
-        self.source.files().next().map_or("", |(_, file)| &file.text)
-    }
-
-    /// The value of a key in a workload.
-    fn value<'b>(&'b self, config: &'b Config, key: &str) -> Option<&'b str> {
-        self.profile.value(config, key).map(|value| value.node.as_str())
-    }
-
-    /// The directory of the results of a workload.
-    fn stats<'b>(&'b self, config: &'b Config) -> &'b str {
-        self.value(config, "stats").unwrap_or("stats")
-    }
-
-    /// The settings of a workload's session.
-    fn settings_of(&self, workload: &ProfileWorkload<'_>) -> Settings {
-        let mut sets = self.sets_of(workload.config);
-        let variables: HashSet<&String> = workload.variables.iter().collect();
-        sets.retain(|(name, _)| variables.contains(name));
-        Settings { sets, ..self.settings.clone() }
-    }
-}
-
-/// A workload that has run.
-struct Done<'a> {
-    config: &'a Config,
-    personality: String,
-    document: Document,
-    status: Status,
-}
 
 /// What the command line provides for a batch.
 pub(crate) trait BatchHost {
@@ -552,9 +500,4 @@ fn run_one<'a>(
         }
     }
     Ok(Done { config: workload.config, personality: personality.to_owned(), document, status })
-}
-
-/// The last measurement of a workload.
-fn measured<'a>(done: &'a Done<'_>) -> Option<&'a Run> {
-    done.document.runs.last()
 }

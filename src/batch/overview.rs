@@ -1,7 +1,7 @@
 //! What a batch writes of all workloads together: the table at its end, the page, and the joined result.
 
+use super::state::{Batch, Done, PAGE, measured};
 use super::workload::{ProfileWorkload, dump_name};
-use super::{Batch, Done, PAGE, measured};
 use crate::report::index;
 use crate::result::{Document, Run, RunState};
 use crate::util::batch_files::{BATCH_RESULT, BATCH_SCRIPT};

@@ -1,6 +1,6 @@
 //! The directory of a batch. Not in here: what is written to it.
 
-use super::Batch;
+use super::state::Batch;
 use super::workload::ProfileWorkload;
 use crate::os::held_dir::HeldDir;
 use crate::output::Results;

@@ -1,6 +1,7 @@
 //! The workloads of a profile that are run (`--only`), and the variables that the command line sets in each of them.
 
 use super::Batch;
+use super::state::Batch;
 use super::profile::{Config, Profile};
 use super::workload::ProfileWorkload;
 use crate::diag::{self, Failure};

@@ -1,7 +1,7 @@
 //! One workload of a profile: what a session does for it, and the script that does the same without the profile.
 
-use super::Batch;
 use super::profile::Config;
+use super::state::Batch;
 use crate::diag::Failure;
 use crate::model::SetBy;
 use crate::report::dumps;
