@@ -17,7 +17,7 @@ use crate::util::count::{exact, fixed};
 use serde::Serialize;
 
 /// The table of a metric over the levels of a factor.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Pivot {
     pub metric: String,
     /// The factor whose levels are the columns.
@@ -215,16 +215,12 @@ impl Pivot {
         let outcomes: Vec<Option<TestOutcome>> = rows.iter().map(|row| row.outcome).collect();
         Self {
             metric,
-            factor: String::new(),
             others,
             wins: (columns.len() == 2).then(|| wins(&outcomes)),
             best_in: if columns.len() > 2 { columns.iter().map(best_in).collect() } else { Vec::new() },
             columns,
             rows,
-            beside: Vec::new(),
-            form: ImprovementForm::default(),
-            draw: DrawRule::default(),
-            bound: None,
+            ..Self::default()
         }
     }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::borrow::Cow;
 
 /// What the runs of an experiment say. Parts that an experiment does not have are absent.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct StudyDocument<'a> {
     schema: &'static str,
     name: &'a str,
@@ -50,24 +50,7 @@ pub trait AsStudy {
 
 impl<'a> StudyDocument<'a> {
     fn of(name: &'a str, cells: impl Into<Cow<'a, [FactorialCell]>>, notes: &'a [String]) -> Self {
-        Self {
-            schema: "wmlrun.study/1",
-            name,
-            state: None,
-            stop: PrecisionRule::Corrected,
-            planned_runs: None,
-            factors: Cow::Borrowed(&[]),
-            cells: cells.into(),
-            verdict: None,
-            curve: None,
-            effects: &[],
-            pivots: &[],
-            tests: &[],
-            curves: &[],
-            variation: &[],
-            limits: &[],
-            notes,
-        }
+        Self { schema: "wmlrun.study/1", name, cells: cells.into(), notes, ..Self::default() }
     }
 }
 

@@ -195,9 +195,6 @@ pub(crate) fn of_run(document: &Document, run: &Run, source: &str) -> Observatio
     codes.extend(run.warnings.iter().map(|note| note.code.as_str()).filter(is_noted).map(str::to_owned));
     Observation {
         workload: workload(document, run).unwrap_or_else(|| script_name(document)),
-        arm: String::new(),
-        script_runs: 0,
-        control: None,
         source: source.to_owned(),
         machine: document.environment.uname.nodename.clone(),
         figures,
@@ -207,12 +204,12 @@ pub(crate) fn of_run(document: &Document, run: &Run, source: &str) -> Observatio
         conditions: conditions(document, run),
         started: seconds_of(&run.started_at),
         disturbed,
-        is_rounded: false,
         unsteady: warnings.iter().any(unsteady),
         warnings: codes,
         operations,
         file_is_complete: document.complete,
         failure: (run.state != RunState::Complete).then(|| format!("{}: {}", run.state.name(), run.ended_by)),
+        ..Observation::default()
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Mail {
 }
 
 /// The messages, and what they have said of the other ranks.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct MailState {
     /// Messages to be sent, and their receivers.
     pub(super) outbox: VecDeque<(usize, Message)>,
@@ -68,19 +68,12 @@ impl Mail {
     /// Returns the mail of a rank among `size`, without messages.
     pub(super) fn new(size: usize, pulse: Duration) -> Self {
         let state = MailState {
-            outbox: VecDeque::new(),
             inbox: (0..size).map(|_| VecDeque::new()).collect(),
             heard: vec![Instant::now(); size],
             ended: vec![None; size],
-            finish: None,
-            lost: Vec::new(),
-            clocks: Vec::new(),
-            unread: Vec::new(),
-            unsent_progress: None,
             progress: vec![LastProgress::default(); size],
             meetings: Meetings::new(size),
-            waiting: 0,
-            closing: None,
+            ..MailState::default()
         };
         Self { state: Mutex::new(state), pulse, arrived: Condvar::new(), work: Condvar::new() }
     }

@@ -22,7 +22,7 @@ pub(super) enum MeetingNote {
 }
 
 /// The meetings of a group, as one rank knows them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Meetings {
     /// The number of the current run, from 1; 0 before the first.
     run: u32,

@@ -112,7 +112,7 @@ impl Progress for Quiet {
 }
 
 /// The result of preparing a set.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Default, PartialEq, Debug)]
 pub struct Prepared {
     /// The file set.
     pub set: String,

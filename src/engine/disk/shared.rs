@@ -7,7 +7,7 @@
 use super::error::Error;
 use super::not_shared::NotShared;
 use super::populate::{self, Mode, PopulateJob};
-use super::prepare::{Action, Phase, PrepareOptions, PrepareTask, Prepared, Progress, Repairs};
+use super::prepare::{Action, Phase, PrepareOptions, PrepareTask, Prepared, Progress};
 use super::quiesce::Quiesced;
 use super::space_sums::TreeDemand;
 use super::{Fileset, root};
@@ -120,18 +120,11 @@ impl Fileset {
             directories: report.directories,
             bytes,
             populate_seconds: seconds,
-            sync_seconds: 0.0,
-            removed_seconds: 0.0,
             made_root: report.made_root,
             reused: report.reused,
             unchanged: report.unchanged,
             verified: !report.reused,
-            untouched: false,
-            adopted: false,
-            repairs: Repairs::default(),
-            quiesced: None,
-            note: None,
-            made_parent: None,
+            ..Prepared::default()
         })
     }
 

@@ -40,15 +40,7 @@ pub(super) fn lay_out(file: FileId, text: &str, tokens: Vec<(Token, Span)>) -> L
         text,
         out: LaidOut { tokens: Vec::with_capacity(tokens.len() + 8), diagnostics: Vec::new() },
         tokens,
-        at: 0,
-        statement: None,
-        words: 0,
-        named: false,
-        parens: Vec::new(),
-        table: None,
-        statements: 0,
-        length: 0,
-        skips: false,
+        ..LayoutPass::default()
     };
     while let Some((token, span)) = layout.tokens.get_mut(layout.at) {
         // Later steps look only at the positions of the earlier tokens, so that these can be moved.
@@ -64,6 +56,7 @@ pub(super) fn lay_out(file: FileId, text: &str, tokens: Vec<(Token, Span)>) -> L
     layout.out
 }
 
+#[derive(Default)]
 struct LayoutPass<'a> {
     file: FileId,
     text: &'a str,

@@ -19,6 +19,7 @@ use std::sync::Arc;
 pub(super) const LARGEST: u64 = 1 << 17;
 
 /// The definitions and variables of a script, as the lints see them.
+#[derive(Default)]
 pub(super) struct Subject<'a> {
     pub(super) commands: &'a [Command],
     /// The variables as they are at the end of the script.
@@ -29,7 +30,7 @@ pub(super) struct Subject<'a> {
     /// By name.
     pub(super) composite_of: Composites<'a>,
     /// The first file set of each name.
-    pub(super) fileset_of: HashMap<String, &'a Arc<FilesetDef>>,
+    fileset_of: HashMap<String, &'a Arc<FilesetDef>>,
     /// What ends a run before its time.
     pub(super) mode: QuitMode,
     /// Whether the script loads another one, whose definitions are unknown here.
@@ -41,18 +42,7 @@ pub(super) struct Subject<'a> {
 impl<'a> Subject<'a> {
     /// `executed`: the commands of the model, with the values that Filebench reads at a definition.
     pub(super) fn new(model: &'a Model, executed: &'a [Command], scope: &Scope) -> Self {
-        let mut subject = Self {
-            commands: &model.commands,
-            scope: scope.clone(),
-            filesets: Vec::new(),
-            processes: Vec::new(),
-            composites: Vec::new(),
-            composite_of: Composites::default(),
-            fileset_of: HashMap::new(),
-            mode: QuitMode::default(),
-            loads: false,
-            ends: OnceCell::new(),
-        };
+        let mut subject = Self { commands: &model.commands, scope: scope.clone(), ..Self::default() };
         subject.gather(executed);
         subject.composite_of = Composites::new(subject.composites.iter().map(|composite| &***composite));
         for set in &subject.filesets {
