@@ -13,8 +13,6 @@ use crate::analysis::{
     SampleSummary, Tolerance, classify, holm, needed_for_width, paired_ratio, rank_changes, welch, welch_ratio,
 };
 use crate::import::{Metric, Observation};
-use crate::util::timestamp;
-use indexmap::IndexSet;
 use std::collections::BTreeSet;
 
 /// The default tolerance: a relative change of at most 3 % does not matter.
@@ -312,21 +310,12 @@ fn doubt(ratio: Estimate, lacks_floor: bool, has_equal_values: bool) -> Option<I
 /// Says what runs measured, where and when: the workloads, the file systems with their devices, and the days. Empty for
 /// runs of which nothing of this is known.
 pub fn measured(runs: &[&Observation]) -> String {
-    let distinct = |of: &dyn Fn(&Observation) -> Option<String>| {
-        let all: IndexSet<String> = runs.iter().filter_map(|run| of(run)).filter(|text| !text.is_empty()).collect();
-        let shown: Vec<String> = all.iter().take(3).cloned().collect();
-        shown.join(" and ") + if all.len() > 3 { " and others" } else { "" }
-    };
-    let workload = distinct(&|run| Some(run.workload.clone()));
-    let place = distinct(&|run| {
+    let workload = conditions::joined(runs.iter().map(|run| run.workload.clone()));
+    let place = conditions::joined(runs.iter().filter_map(|run| {
         let (kind, device) = (run.conditions.get("file system")?, run.conditions.get("device"));
         Some(device.map_or_else(|| kind.clone(), |device| format!("{kind} ({device})")))
-    });
-    let days: BTreeSet<String> = runs.iter().filter_map(|run| timestamp::day(run.started?)).collect();
-    let days = match (days.first(), days.last()) {
-        (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
-        (first, _) => first.cloned().unwrap_or_default(),
-    };
+    }));
+    let days = conditions::days(runs.iter().copied());
     let place = if place.is_empty() || workload.is_empty() { place } else { format!("on {place}") };
     let what = [workload, place].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     [what, days].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")

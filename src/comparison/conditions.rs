@@ -54,16 +54,20 @@ impl ConditionLines {
             format!("{kind}{devices}{}", around(", mounted ", options, ""))
         };
         let file_systems = several(found.iter().map(line).collect());
-        let days: BTreeSet<String> = runs().filter_map(|run| timestamp::day(run.started?)).collect();
-        let days = match (days.first(), days.last()) {
-            (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
-            (first, _) => first.cloned().unwrap_or_default(),
-        };
         let workloads = joined(runs().map(|run| run.workload.clone()));
         let all: Vec<&Observation> = runs().collect();
         let length = around("", &run_time(&all, &whole("run time")), " a run");
-        let runs = in_one_line([workloads, length, with("script", "script ", ""), whole("tool"), days]);
+        let runs = in_one_line([workloads, length, with("script", "script ", ""), whole("tool"), days(runs())]);
         Some(Self { machines, file_systems, runs })
+    }
+}
+
+/// The day of the runs, or the first and the last of several; empty if that is unknown.
+pub(super) fn days<'a>(runs: impl Iterator<Item = &'a Observation>) -> String {
+    let days: BTreeSet<String> = runs.filter_map(|run| timestamp::day(run.started?)).collect();
+    match (days.first(), days.last()) {
+        (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
+        (first, _) => first.cloned().unwrap_or_default(),
     }
 }
 
@@ -98,7 +102,7 @@ fn in_one_line<const N: usize>(parts: [String; N]) -> String {
 }
 
 /// The different values of a condition, in their order.
-fn joined(values: impl Iterator<Item = String>) -> String {
+pub(super) fn joined(values: impl Iterator<Item = String>) -> String {
     let values: IndexSet<String> = values.filter(|value| !value.is_empty()).collect();
     let further = if values.len() > SHOWN { " and others" } else { "" };
     values.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(" and ") + further

@@ -2,6 +2,7 @@
 //! factors.
 
 use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups, common_blocks, values_of};
+use super::numbers::dash;
 use super::{FactorLevels, FactorialCell};
 use crate::analysis::{Direction, Estimate, equal_ratios, mean_ratio, ratio_in_blocks};
 use crate::import::Metric;
@@ -194,7 +195,6 @@ impl FactorEffects {
     }
 
     fn line(&self, effect: &LevelEffect) -> [String; 7] {
-        let dash = || "-".to_owned();
         let range = |low: Option<f64>, high: Option<f64>| match (low, high) {
             (Some(low), Some(high)) => format!("{} … {}", change(low), change(high)),
             _ => dash(),

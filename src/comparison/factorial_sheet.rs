@@ -2,6 +2,7 @@
 
 use super::findings::Clarity;
 use super::formats::{ResultDocument, series};
+use super::level_groups::parts_that_fit;
 use super::numbers::{dash, figure, half_width, interval_text, percent};
 use super::phrases::ended;
 use super::repeats_sheet::state_name;
@@ -152,15 +153,7 @@ fn cells_in_parts(result: &Factorial) -> Vec<SheetTable> {
         }
         table
     };
-    let mut parts: Vec<Vec<usize>> = vec![Vec::new()];
-    for n in 0..result.metrics.len() {
-        let Some(last) = parts.last_mut() else { break };
-        last.push(n);
-        if last.len() > 1 && !part(last, false).fits() {
-            last.pop();
-            parts.push(vec![n]);
-        }
-    }
+    let mut parts = parts_that_fit(result.metrics.len(), |of| part(of, false).fits());
     if parts.last().is_some_and(|of| !part(of, true).fits()) {
         parts.push(Vec::new());
     }

@@ -47,6 +47,20 @@ fn heading(metric: &str) -> String {
     metric.parse::<Metric>().map_or_else(|_| metric.to_owned(), |metric| metric.heading().to_owned())
 }
 
+/// Divides so many columns into parts that fit, of at least one each.
+pub(super) fn parts_that_fit(columns: usize, fits: impl Fn(&[usize]) -> bool) -> Vec<Vec<usize>> {
+    let mut parts: Vec<Vec<usize>> = vec![Vec::new()];
+    for n in 0..columns {
+        let Some(last) = parts.last_mut() else { break };
+        last.push(n);
+        if last.len() > 1 && !fits(last) {
+            last.pop();
+            parts.push(vec![n]);
+        }
+    }
+    parts
+}
+
 /// The levels of the groups, and the lines.
 struct LevelGroups<'a> {
     result: &'a Factorial,
@@ -169,16 +183,7 @@ impl<'a> LevelGroups<'a> {
 
     /// The parts of the table that fit a terminal, of whole groups.
     fn parts(&self) -> Vec<Vec<usize>> {
-        let mut parts: Vec<Vec<usize>> = vec![Vec::new()];
-        for group in 0..self.levels.len() {
-            let Some(last) = parts.last_mut() else { break };
-            last.push(group);
-            if last.len() > 1 && !self.table(last, Media::LINES).fits() {
-                last.pop();
-                parts.push(vec![group]);
-            }
-        }
-        parts
+        parts_that_fit(self.levels.len(), |part| self.table(part, Media::LINES).fits())
     }
 
     /// What the headings stand for, and the widest interval.

@@ -3,7 +3,7 @@
 
 use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups, common_blocks};
 use super::improvement::improvements;
-use super::numbers::{factor, figure, in_unit};
+use super::numbers::{dash, factor, figure, in_unit};
 use super::{
     DrawRule, FactorLevels, FactorialCell, FactorialDesign, FactorialTables, Improvement, ImprovementForm, Sweep,
 };
@@ -286,7 +286,6 @@ impl Pivot {
 
     /// The cells of each line.
     fn lines(&self) -> Vec<Vec<String>> {
-        let dash = || "-".to_owned();
         let line = |row: &PivotRow| {
             let name = row.metric.as_ref().unwrap_or(&self.metric);
             // The figures of a file have no unit.
@@ -303,7 +302,6 @@ impl Pivot {
 
     /// The best column of a line, and its lead over the second.
     pub(super) fn outcome_cells(&self, row: &PivotRow) -> [String; 2] {
-        let dash = || "-".to_owned();
         let [better, factor] = match (&self.columns[..], &row.best) {
             ([a, b], _) => outcome_cells(row.outcome, a, b),
             (_, Some(best)) if best.is_draw => drawn(best.factor),
