@@ -6,7 +6,7 @@
 //!
 //! Pure: no files, no personalities. [`Profile::unknown_keys`] is given the variables of the personalities.
 
-use crate::diag::{Code, Diagnostic, nearest};
+use crate::diag::{Code, Diagnostic, did_you_mean, nearest};
 use crate::model;
 use crate::source::{FileId, Span, Spanned};
 use crate::util::batch_files::BATCH_PAGE;
@@ -286,10 +286,9 @@ impl Profile {
             let key = &a.key.node;
             let d = Diagnostic::warning(Code::Ignored, a.key.span, format!("{whose} variable `${key}`"))
                 .label("this line has no effect");
-            found.push(match near {
-                Some(near) => d.help(format!("did you mean `{near}`?")),
-                None => d.help("remove the line; the personality sets its variables with `set`"),
-            });
+            found.push(d.help(did_you_mean(near, || {
+                "remove the line; the personality sets its variables with `set`".to_owned()
+            })));
         };
         let of_any: HashSet<&str> = all.iter().copied().collect();
         for a in self.defaults.iter().filter(|_| are_all) {

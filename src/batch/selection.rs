@@ -1,8 +1,7 @@
 //! The workloads of a profile that are run (`--only`), and the variables that the command line sets in each of them.
 
-use super::Batch;
-use super::state::Batch;
 use super::profile::{Config, Profile};
+use super::state::Batch;
 use super::workload::ProfileWorkload;
 use crate::diag::{self, Failure};
 use crate::session::Front;
@@ -38,10 +37,9 @@ pub(super) fn select(profile: &mut Profile, only: &[String]) -> Result<(), Failu
     let mut unknown = Vec::new();
     for name in only.iter().filter(|name| !profile.configs.iter().any(|config| has_name(config, name))) {
         let names = || profile.configs.iter().map(|config| config.name.node.as_str());
-        let help = match diag::nearest(name, names()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("its workloads are `{}`", names().collect::<Vec<_>>().join("`, `")),
-        };
+        let help = diag::did_you_mean(diag::nearest(name, names()), || {
+            format!("its workloads are `{}`", names().collect::<Vec<_>>().join("`, `"))
+        });
         unknown.push(Failure::wrong(format!("the profile has no `CONFIG {name}`"), help));
     }
     if !only.is_empty() {

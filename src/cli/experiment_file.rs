@@ -16,7 +16,7 @@ use super::shell_text::{set_option, split};
 use super::unit;
 use super::usage::near_path;
 use crate::batch;
-use crate::diag::{Code, Diagnostic, Failure, Status, nearest};
+use crate::diag::{Code, Diagnostic, Failure, Status, did_you_mean, nearest};
 use crate::experiment::{
     Arm, Experiment, ExperimentFile, ExperimentKind, FileFactor, FileLevel, Hooks, RuleWanted, SUITES, ScopeHook,
     SetVariable, WantedFactor, precision, read_file, suite,
@@ -89,10 +89,9 @@ impl FoundFile {
             return Err(Failure::wrong(format!("`{name}` is a script, not an experiment"), help));
         }
         if !is_path {
-            let help = match nearest(name, SUITES.iter().map(|(name, _)| *name)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "`wmlrun list experiments` lists the shipped experiments".to_owned(),
-            };
+            let help = did_you_mean(nearest(name, SUITES.iter().map(|(name, _)| *name)), || {
+                "`wmlrun list experiments` lists the shipped experiments".to_owned()
+            });
             return Err(Failure::wrong(format!("no file or experiment is named `{name}`"), help));
         }
         let bytes = script_input::read(path).map_err(|e| {

@@ -24,14 +24,11 @@ pub(super) fn explain(word: &str) -> Result<u8, Failure> {
     }
     if found.is_empty() {
         let near = meant_option(word, &all).or_else(|| meant(word));
-        let help = match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => {
-                "rows and columns of reports, codes, options and words of the language have explanations; `wmlrun list \
+        let help = diag::did_you_mean(near, || {
+            "rows and columns of reports, codes, options and words of the language have explanations; `wmlrun list \
                      codes` lists the codes"
-                    .to_owned()
-            }
-        };
+                .to_owned()
+        });
         return Err(Failure::wrong(format!("nothing is named `{word}`"), help));
     }
     let width = stdout_width().unwrap_or(wrap::WIDTH);

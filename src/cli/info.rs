@@ -32,8 +32,7 @@ pub(super) fn show(name: &str, only_fidelity: bool) -> Result<u8, Failure> {
         return Ok(0);
     }
     let near = diag::nearest(name, library::PERSONALITIES.iter().chain(SUITES).map(|(n, _)| *n));
-    let help = near
-        .map_or("`wmlrun list` and `wmlrun list experiments` list them".to_owned(), |n| format!("did you mean `{n}`?"));
+    let help = diag::did_you_mean(near, || "`wmlrun list` and `wmlrun list experiments` list them".to_owned());
     Err(Failure::wrong(format!("no personality or experiment is named `{name}`"), help))
 }
 

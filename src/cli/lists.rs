@@ -3,7 +3,7 @@
 use super::console::print_lines;
 use super::screen::stdout_width;
 use crate::analysis::Direction;
-use crate::diag::Failure;
+use crate::diag::{self, Failure};
 use crate::experiment::{SUITES, read_file};
 use crate::import::METRICS;
 use crate::model::commands;
@@ -154,9 +154,8 @@ pub(super) fn list(word: Option<&str>) -> Result<u8, Failure> {
         experiments = SUITES.iter().copied().filter(|suite| has(*suite)).collect();
     }
     if found.is_empty() && experiments.is_empty() {
-        let near = crate::diag::meant(word, words().map(|(word, _)| word));
-        let help =
-            near.map_or_else(|| "`wmlrun list` shows the groups".to_owned(), |near| format!("did you mean `{near}`?"));
+        let near = diag::meant(word, words().map(|(word, _)| word));
+        let help = diag::did_you_mean(near, || "`wmlrun list` shows the groups".to_owned());
         let text = format!("no list or group is named `{word}`, and no personality or experiment has this word");
         return Err(Failure::wrong(text, help));
     }

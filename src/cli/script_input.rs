@@ -4,7 +4,7 @@
 //! The first signal ends the wait for the writer of a pipe.
 
 use super::{console, recording};
-use crate::diag::{Failure, Status};
+use crate::diag::{self, Failure, Status};
 use crate::experiment::suite;
 use crate::os::OFlags;
 use crate::os::held_dir::HeldDir;
@@ -95,12 +95,10 @@ pub(super) fn find_script(name: &str) -> Result<library::FoundScript, Failure> {
         }
         Err(library::NotFound::Nowhere(near)) => {
             let all = "`wmlrun list` lists the shipped personalities";
-            let assigns = name.contains('=');
-            let help = match near {
-                Some(near) => format!("did you mean `{near}`?"),
-                None if assigns => format!("`--set {name}` sets a variable; {all}"),
-                None => all.to_owned(),
-            };
+            let help = diag::did_you_mean(near, || match name.contains('=') {
+                true => format!("`--set {name}` sets a variable; {all}"),
+                false => all.to_owned(),
+            });
             wrong(format!("no file or personality is named `{name}`"), help)
         }
     }

@@ -13,7 +13,7 @@ use super::scopes::{HookScope, ScopeHook};
 use super::wanted::{MAX_RETRIES, precision};
 use crate::analysis::PrecisionRule;
 use crate::comparison::FactorialTables;
-use crate::diag::{Code, Diagnostic, nearest};
+use crate::diag::{Code, Diagnostic, did_you_mean, nearest};
 use crate::import::Metric;
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::util::printable;
@@ -448,10 +448,7 @@ impl FileParser<'_> {
                 Some((HookScope::Level { factor: index, level: None }, format!("level-{}", wanted.node)))
             }
             other => {
-                let help = match nearest(other, SCOPES) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("the scopes are `{}`", SCOPES.join("`, `")),
-                };
+                let help = did_you_mean(nearest(other, SCOPES), || format!("the scopes are `{}`", SCOPES.join("`, `")));
                 self.errors.add(Code::WrongValue, at.span, format!("no scope `{other}`"), help);
                 None
             }

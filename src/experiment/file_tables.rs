@@ -4,7 +4,7 @@ use super::file::{FileFactor, FileParser};
 use super::file_reader::FileTable;
 use crate::analysis::ResponseMethod;
 use crate::comparison::{DrawRule, FactorialTables, ImprovementForm};
-use crate::diag::{Code, nearest};
+use crate::diag::{Code, did_you_mean, nearest};
 use crate::source::Spanned;
 use crate::util::{printable, size};
 
@@ -87,10 +87,9 @@ impl FileParser<'_> {
         let Some(factor) = factors.iter().find(|factor| factor.name.node == compared.node) else { return Vec::new() };
         let levels = || factor.levels.iter().map(|level| level.name.node.as_str());
         for name in names.iter().filter(|name| !levels().any(|level| level == name.node)) {
-            let help = match nearest(&name.node, levels()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("its levels are `{}`", levels().collect::<Vec<_>>().join("`, `")),
-            };
+            let help = did_you_mean(nearest(&name.node, levels()), || {
+                format!("its levels are `{}`", levels().collect::<Vec<_>>().join("`, `"))
+            });
             let message = format!("no level `{}` of `{}`", printable::line(&name.node), compared.node);
             self.wrong(name, message, &help);
         }

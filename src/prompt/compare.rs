@@ -77,10 +77,7 @@ impl Prompt {
             let message = format!("nothing that is defined uses `${name}`");
             let d = Diagnostic::error(Code::UndefinedVariable, argument.span, message);
             let near = diag::nearest(name, used.iter().map(String::as_str));
-            return Err(match near {
-                Some(near) => d.help(format!("did you mean `{near}`?")).into(),
-                None => d.help("`vars` shows the variables").into(),
-            });
+            return Err(d.help(diag::did_you_mean(near, || "`vars` shows the variables".to_owned())).into());
         }
         let is_changed = |name: &String| b.iter().any(|(changed, _)| changed == name);
         let script = self.script_as_it_stands(&used).ok_or_else(|| {

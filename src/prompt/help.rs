@@ -63,12 +63,7 @@ impl Prompt {
             let known: Vec<&str> = topics().chain(words::all()).collect();
             diag::nearest(word, known.into_iter().chain(variables)).map(str::to_owned)
         };
-        Box::new(match near {
-            Some(near) => d.help(format!("did you mean `{near}`?")),
-            None => d.help(
-                "topics are commands, flowops, attributes, distributions, personalities, `$variables`, and the words of reports",
-            ),
-        })
+        Box::new(d.help(diag::did_you_mean(near, || "topics are commands, flowops, attributes, distributions, personalities, `$variables`, and the words of reports".to_owned())))
     }
 
     /// Prints the usage text of the loaded script, and the most important commands.

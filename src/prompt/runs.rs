@@ -62,10 +62,11 @@ impl Prompt {
                 let message = format!("the last run has no flowop `{}`", argument.node);
                 let d = Diagnostic::error(Code::BadArgument, argument.span, message);
                 let names: Vec<String> = run.flowops.iter().map(|flowop| labels.label(flowop)).collect();
-                return Err(match diag::nearest(argument.node, names.iter().map(String::as_str)) {
-                    Some(near) => d.help(format!("did you mean `{near}`?")).into(),
-                    None => d.help(format!("its flowops are `{}`", names.join("`, `"))).into(),
-                });
+                return Err(d
+                    .help(diag::did_you_mean(diag::nearest(argument.node, names.iter().map(String::as_str)), || {
+                        format!("its flowops are `{}`", names.join("`, `"))
+                    }))
+                    .into());
             };
             plot::flowop(run, index, size)
         };

@@ -213,10 +213,9 @@ impl Prompt {
         let known = named.iter().map(|(n, ..)| n.as_str()).chain(self.session.scope.names());
         let d =
             Diagnostic::error(Code::BadArgument, argument.span, format!("no variable or definition is named `{name}`"));
-        Err(match diag::nearest(name, known) {
-            Some(near) => d.help(format!("did you mean `{near}`?")).into(),
-            None => d.help("`show` prints the whole script").into(),
-        })
+        Err(d
+            .help(diag::did_you_mean(diag::nearest(name, known), || "`show` prints the whole script".to_owned()))
+            .into())
     }
 
     /// Returns the name and span of each definition, and whether it has a block.

@@ -8,7 +8,7 @@
 //! repeats a published measurement; with commands it makes images in the current directory, fails if one exists, and
 //! has a test in `tests/it/suites.rs`.
 
-use crate::diag::{Code, Diagnostic, similar_path};
+use crate::diag::{Code, Diagnostic, did_you_mean, similar_path};
 use crate::measure::read_regular;
 use crate::source::{SHIPPED, Spanned};
 use std::io::{self, ErrorKind, Read};
@@ -90,9 +90,8 @@ impl NotFound {
             }
             Self::Nowhere(near) => {
                 let message = format!("there is no script or personality `{}`", name.node);
-                let near = near.map(|near| format!("did you mean `{near}`?"));
-                Diagnostic::error(Code::BadArgument, name.span, message)
-                    .help(near.unwrap_or_else(|| "`wmlrun list personalities` shows what is shipped".to_owned()))
+                let other = || "`wmlrun list personalities` shows what is shipped".to_owned();
+                Diagnostic::error(Code::BadArgument, name.span, message).help(did_you_mean(near, other))
             }
         }
     }

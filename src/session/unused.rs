@@ -2,7 +2,7 @@
 //! misspelt.
 
 use super::listed;
-use crate::diag::Failure;
+use crate::diag::{Failure, did_you_mean, nearest};
 use crate::model::{self, Command, CommandKind, ModelValue, Scope};
 use crate::source::SourceMap;
 use indexmap::IndexSet;
@@ -44,10 +44,8 @@ pub(super) fn unused_settings(sets: &[(String, String)], model: &model::Model, m
             problems.push(Failure::wrong(text, help));
             continue;
         }
-        let help = match crate::diag::nearest(name, names.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("its variables are {}", listed(&names)),
-        };
+        let help =
+            did_you_mean(nearest(name, names.iter().copied()), || format!("its variables are {}", listed(&names)));
         problems.push(Failure::wrong(format!("`--set {name}=…`: the script has no variable `${name}`"), help));
     }
     problems

@@ -17,7 +17,7 @@ pub use code::Code;
 pub use failure::{Diagnostics, Failure, Reason};
 pub use render::{Style, render, texts, wants_colours};
 pub use status::Status;
-pub use suggest::{meant, nearest, similar_path};
+pub use suggest::{did_you_mean, meant, nearest, similar_path};
 
 use crate::source::Span;
 

@@ -1,5 +1,6 @@
 //! Suggests the known name that a misspelt name was probably meant to be.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 /// Maximum length in bytes of a misspelt name. For longer names no suggestion is made.
@@ -25,6 +26,11 @@ pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
         .filter_map(|name| distance(written, written_letters, name, limit).map(|d| (d, name)))
         .min_by_key(|(d, name)| (*d, name.len().abs_diff(written.len()), *name))
         .map(|(_, name)| name)
+}
+
+/// The help that names what was probably meant, if anything was, or else another one.
+pub fn did_you_mean(near: Option<impl Display>, otherwise: impl FnOnce() -> String) -> String {
+    near.map_or_else(otherwise, |near| format!("did you mean `{near}`?"))
 }
 
 /// Returns the known name that `written` was probably meant to be, for a help: the most similar one ([`nearest`]), else

@@ -295,10 +295,10 @@ impl Checker<'_> {
             )
         };
         let d = Diagnostic::error(code, written.span, message);
-        let d = match near(&mut self.compared, &written.node, known.iter().map(String::as_str)) {
-            Some(near) => d.help(format!("did you mean `{near}`?")),
-            None => d.help(help),
-        };
+        let d = d.help(diag::did_you_mean(
+            near(&mut self.compared, &written.node, known.iter().map(String::as_str)),
+            || help.to_owned(),
+        ));
         diag::push(self.found, d);
     }
 
