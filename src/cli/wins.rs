@@ -34,12 +34,13 @@ fn of_file(args: &CompareArgs, file: &Path, format: ResultFormat) -> Result<u8, 
         return Err(Failure::wrong(format!("{} is a directory", file.display()), help));
     }
     let help = "the file needs one line per test: its name and a figure of each side, `-` for one that is unknown; the first \
-        line names the sides if there are more than two";
+        line names the sides if there are more than two; all sides have the same unit";
     let found = import::test_figures(file).map_err(|e| Failure::wrong(e.to_string(), help))?;
     let direction = if args.lower_is_better { Direction::LowerIsBetter } else { Direction::HigherIsBetter };
     let over = references(args, &found.sides, &[])?;
     let method = WinsMethod { direction, over: &over, form: args.improvement.unwrap_or_default() };
-    print(&WinsDocument::of_file(&file.display().to_string(), found, &method), format);
+    let document = WinsDocument::of_file(&file.display().to_string(), found, &method);
+    print(&document.map_err(|why| Failure::wrong(format!("{}: {why}", printable::path(file)), help))?, format);
     Ok(0)
 }
 

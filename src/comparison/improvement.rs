@@ -44,7 +44,7 @@ pub struct Improvement {
     pub of: String,
     /// The column with which it is compared.
     pub over: String,
-    /// The ratio of rates, or the inverse of that of times; above 1 for a gain. Null unless both values are above 0.
+    /// The ratio of rates, or the inverse of that of times; above 1 for a gain. Null if it is unknown or infinite.
     pub factor: Option<f64>,
     /// Whether it may be none: the 95 % interval of the ratio of the runs contains 1, or is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -75,10 +75,10 @@ pub(super) fn improvements(
 }
 
 impl Pivot {
-    /// The table of improvements, if there are reference columns.
+    /// The table of improvements, if any is known.
     pub(super) fn improvement_table(&self) -> Option<SheetTable> {
-        let has_improvements = self.rows.iter().any(|row| !row.improvements.is_empty());
-        has_improvements.then(|| {
+        let is_known = self.rows.iter().flat_map(|row| &row.improvements).any(|found| found.factor.is_some());
+        is_known.then(|| {
             let narrow = (!self.beside.is_empty()).then(|| Box::new(self.improvements_beside(&[])));
             SheetTable { narrow, ..self.improvements_beside(&self.beside) }
         })

@@ -69,9 +69,9 @@ pub struct PivotRow {
     pub metric: Option<String>,
     /// The mean of the metric at each level; null without a complete run.
     pub values: Vec<Option<f64>>,
-    /// Which of two columns is better; null unless there are two values above 0.
+    /// Which of two columns is better; null unless there are two values.
     pub outcome: Option<TestOutcome>,
-    /// The best of more than two columns; null unless two of them have values above 0.
+    /// The best of more than two columns; null unless two of them have values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best: Option<BestLevel>,
     /// Whether the outcome may be chance: the 95 % interval of the ratio of the runs to those of another column contains 1,
@@ -90,8 +90,9 @@ pub struct BestLevel {
     pub level: String,
     /// The level with the second best value.
     pub second: String,
-    /// The ratio of the greater to the smaller of both values, at least 1. It is a draw below 1.05.
-    pub factor: f64,
+    /// The ratio of the greater to the smaller of both values, at least 1; null unless both are above 0 or equal. It is a draw
+    /// below 1.05.
+    pub factor: Option<f64>,
     #[serde(skip)]
     is_draw: bool,
 }
@@ -305,7 +306,7 @@ impl Pivot {
         let [better, factor] = match (&self.columns[..], &row.best) {
             ([a, b], _) => outcome_cells(row.outcome, a, b),
             (_, Some(best)) if best.is_draw => drawn(best.factor),
-            (_, Some(best)) => [best.level.clone(), factor(best.factor)],
+            (_, Some(best)) => [best.level.clone(), best.factor.map_or_else(dash, factor)],
             (_, None) => [dash(), dash()],
         };
         [if row.may_be_chance { better + "?" } else { better }, factor]
@@ -348,24 +349,19 @@ impl Pivot {
 }
 
 /// Returns the positions of the best and the second best value, and the outcome of their comparison, in which A is the
-/// best. Returns `None` unless two values are finite and above 0.
+/// best. Returns `None` unless two values are finite.
 fn best_two(
     values: &[Option<f64>],
     direction: Direction,
     outcome: &dyn Fn(f64, f64) -> Option<TestOutcome>,
 ) -> Option<([usize; 2], TestOutcome)> {
-    let is_usable = |value: &f64| value.is_finite() && *value > 0.0;
-    let usable = values.iter().enumerate().filter_map(|(n, value)| Some((n, value.filter(is_usable)?)));
-    let mut order: Vec<(usize, f64)> = usable.collect();
+    let known = values.iter().enumerate().filter_map(|(n, value)| Some((n, value.filter(|v| v.is_finite())?)));
+    let mut order: Vec<(usize, f64)> = known.collect();
     order.sort_by(|(_, a), (_, b)| match direction {
         Direction::HigherIsBetter => b.total_cmp(a),
         Direction::LowerIsBetter => a.total_cmp(b),
     });
-    let [(best, a), (second, b), ..] = order[..] else {
-        let zeros = values.iter().enumerate().filter(|(_, value)| **value == Some(0.0));
-        let [(first, _), (second, _)] = zeros.take(2).collect::<Vec<_>>()[..] else { return None };
-        return Some(([first, second], outcome(0.0, 0.0).filter(|_| order.is_empty())?));
-    };
+    let [(best, a), (second, b), ..] = order[..] else { return None };
     // Of equal values the first counts as the best: it is a draw.
     Some(([best, second], outcome(a, b)?))
 }
@@ -384,19 +380,20 @@ fn run_ratio([a, b]: [&[f64]; 2], in_blocks: bool) -> Option<Estimate> {
     Some(if in_blocks { of_blocks() } else { welch_ratio(a, b, LEVEL) }?.estimate)
 }
 
-/// Formats the outcome of a test of two sides with these names: the better side and the factor; `-` without an outcome.
+/// Formats the outcome of a test of two sides with these names: the better side and the factor; `-` for one that is unknown.
 fn outcome_cells(outcome: Option<TestOutcome>, a: &str, b: &str) -> [String; 2] {
-    let Some(found) = outcome else { return ["-", "-"].map(str::to_owned) };
+    let Some(found) = outcome else { return [dash(), dash()] };
     match found.winner {
-        TestWinner::A => [a.to_owned(), factor(found.factor)],
-        TestWinner::B => [b.to_owned(), factor(found.factor)],
+        TestWinner::A => [a.to_owned(), found.factor.map_or_else(dash, factor)],
+        TestWinner::B => [b.to_owned(), found.factor.map_or_else(dash, factor)],
         TestWinner::Draw => drawn(found.factor),
     }
 }
 
 /// Formats a draw. A factor that is rounded up to the limit would contradict it.
-fn drawn(factor: f64) -> [String; 2] {
-    ["draw".to_owned(), fixed(factor, if factor >= DRAW - 0.005 { 3 } else { 2 })]
+fn drawn(factor: Option<f64>) -> [String; 2] {
+    let text = |factor| fixed(factor, if factor >= DRAW - 0.005 { 3 } else { 2 });
+    ["draw".to_owned(), factor.map_or_else(dash, text)]
 }
 
 /// Explains the `?` of this number of lines, as the end of a line of sums.
@@ -503,7 +500,7 @@ mod tests {
         };
         assert_eq!(drawn(&[none("ext4", 0.0), none("xfs", 0.0)], &["ext4", "xfs"]), "1 0 0 draw 1.00");
         assert_eq!(drawn(&[none("a", 0.0), none("b", 0.0), none("c", 0.0)], &["a", "b", "c"]), "1 0 0 0 draw 1.00");
-        assert_eq!(drawn(&[none("a", 0.0), none("b", 5.0), none("c", 0.0)], &["a", "b", "c"]), "1 0 5.00 0 - -");
+        assert_eq!(drawn(&[none("a", 0.0), none("b", 5.0), none("c", 0.0)], &["a", "b", "c"]), "1 0 5.00 0 b? -");
         // A single level is not compared.
         let pivot = over("fs", &[factor("fs", &["ext4"])], &cells[..1], false).unwrap();
         assert_eq!((pivot.ending(), pivot.table().headings().len(), pivot.lines()[0].len()), (None, 1, 1));

@@ -1,5 +1,6 @@
 //! The units of published figures: what they measure, and how many of one another has.
 
+use crate::analysis::Direction;
 use crate::import::Metric;
 
 /// What a unit measures.
@@ -39,21 +40,24 @@ fn bytes(text: &str) -> Option<f64> {
 fn seconds(text: &str) -> Option<f64> {
     Some(match text {
         "ns" => 1e-9,
-        "us" | "µs" => 1e-6,
-        "ms" => 1e-3,
-        "s" | "sec" => 1.0,
-        "min" => 60.0,
-        "h" => 3600.0,
+        "us" | "µs" | "usec" => 1e-6,
+        "ms" | "msec" | "Msec" => 1e-3,
+        "s" | "sec" | "second" | "seconds" => 1.0,
+        "min" | "minute" | "minutes" => 60.0,
+        "h" | "hours" => 3600.0,
         _ => return None,
     })
 }
 
 impl FigureUnit {
-    /// The unit with this name: `MB/s`, `ops/s`, `per minute`, `ms`. Whatever is counted may stand before `/s`, but not a
-    /// unit that may be one of bits.
+    /// The unit with this name: `MB/s`, `ops/s`, `per minute`, `ms`, `ms/op`. Whatever is counted may stand before `/s`, but
+    /// not a unit that may be one of bits.
     pub(super) fn of(text: &str) -> Option<Self> {
         let text = text.trim();
         let (what, time) = match (text.split_once('/'), text.split_once("per ")) {
+            (Some((of_one, "op")), _) => {
+                return seconds(of_one.trim()).map(|size| Self { quantity: MeasuredKind::Seconds, size });
+            }
             (Some((what, time)), _) => (what.trim(), time.trim()),
             (None, Some((what, "second"))) => (what.trim(), "s"),
             (None, Some((what, "minute"))) => (what.trim(), "min"),
@@ -75,6 +79,29 @@ impl FigureUnit {
             Some(bytes) => Some(Self { quantity: MeasuredKind::BytesPerSecond, size: bytes * per }),
             None if is_of_bits => None,
             None => Some(Self { quantity: MeasuredKind::PerSecond, size: per }),
+        }
+    }
+
+    /// The unit at the end of the name of a test or a side: in brackets, or as its last word, if that has more than a letter
+    /// and no number stands before it, as in `sleep 10 ms`.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let name = name.trim();
+        for (open, close) in [('(', ')'), ('[', ']')] {
+            if let Some((_, unit)) = name.strip_suffix(close).and_then(|rest| rest.rsplit_once(open)) {
+                return Self::of(unit);
+            }
+        }
+        let (rest, unit) = name.rsplit_once(' ')?;
+        let is_amount = rest.ends_with(|c: char| c.is_ascii_digit());
+        (unit.len() > 1 && !is_amount).then(|| Self::of(unit)).flatten()
+    }
+
+    /// Whether more is better, if the unit says so: of a rate, but not of a time.
+    pub(super) fn direction(self) -> Option<Direction> {
+        match self.quantity {
+            MeasuredKind::BytesPerSecond | MeasuredKind::PerSecond => Some(Direction::HigherIsBetter),
+            MeasuredKind::Seconds => Some(Direction::LowerIsBetter),
+            _ => None,
         }
     }
 
@@ -108,7 +135,23 @@ impl FigureUnit {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::FigureUnit;
+    use super::{Direction, FigureUnit};
+
+    #[test]
+    fn names_may_end_with_a_unit() {
+        let direction = |name: &str| FigureUnit::named(name).and_then(FigureUnit::direction);
+        for name in ["data read MB/s", "UFS (KB/s)", "txns/sec", "low txns/sec", "VxFS [ops/s]"] {
+            assert_eq!(direction(name), name.contains(' ').then_some(Direction::HigherIsBetter), "{name}");
+        }
+        for name in ["fsck (s)", "fsck seconds", "response Msec/op", "ORT (ms/op)", "mean, µs"] {
+            assert_eq!(direction(name), Some(Direction::LowerIsBetter), "{name}");
+        }
+        // A side may be named by a letter, a test by what it does.
+        for name in ["side B", "side s", "sleep 10 ms", "touch (1 s)", "mkfile, 1 GB", "x", "CPU (%)", "UFS/log", ""] {
+            assert_eq!(direction(name), None, "{name}");
+        }
+        assert_eq!(FigureUnit::named("A MB/s"), FigureUnit::of("MB/s"));
+    }
 
     #[test]
     fn units_of_one_kind_are_converted() {

@@ -1,6 +1,7 @@
 //! Which of several sides is better in each of several tests, `wmlrun.wins/1`: by a figure of each, or by the means of runs.
 
 use super::pivot::{PivotMethod, ratio_of_samples};
+use super::units::FigureUnit;
 use super::{AsJson as _, DifferenceKind, DrawRule, ImprovementForm, Pivot, PivotRow, differences, with_direction};
 use crate::analysis::{Direction, TestOutcome, Wins};
 use crate::import::{self, Metric, Observation, TestFigures, TestSample};
@@ -16,6 +17,8 @@ pub struct WinsDocument {
     title: String,
     /// The table of the sides. Its metric is empty for the figures of a file.
     table: Pivot,
+    /// The tests in which the other direction is better, by their unit.
+    turned: Option<String>,
 }
 
 /// The outcomes as JSON.
@@ -72,9 +75,23 @@ pub struct WinsMethod<'a> {
 }
 
 impl WinsDocument {
-    /// The outcomes of the figures of a file with this name.
-    pub(crate) fn of_file(name: &str, found: TestFigures, method: &WinsMethod<'_>) -> Self {
-        Self::of(name.to_owned(), String::new(), found, method, &[])
+    /// The outcomes of the figures of a file with this name. The units of its sides or tests say whether more is better. An
+    /// error if the sides have different ones.
+    pub(crate) fn of_file(name: &str, found: TestFigures, method: &WinsMethod<'_>) -> Result<Self, String> {
+        let units = || found.sides.iter().filter_map(|side| Some((side, FigureUnit::named(side)?)));
+        let first = units().next();
+        if let Some((side, unit)) = first
+            && let Some((other, _)) = units().find(|(_, other)| *other != unit)
+        {
+            let [side, other] = [side, other].map(|name| printable::line(name).into_owned());
+            return Err(format!("`{side}` and `{other}` have different units"));
+        }
+        let direction = first.and_then(|(_, unit)| unit.direction()).unwrap_or(method.direction);
+        let title = match direction {
+            Direction::LowerIsBetter => format!("{name} (lower is better)"),
+            Direction::HigherIsBetter => name.to_owned(),
+        };
+        Ok(Self::of(title, String::new(), found, &WinsMethod { direction, ..method.clone() }, &[]))
     }
 
     /// The outcomes of the means of a metric. `samples` are the values of the runs of each side in each test.
@@ -96,18 +113,28 @@ impl WinsDocument {
         samples: &[Vec<Vec<f64>>],
     ) -> Self {
         let WinsMethod { direction, over, .. } = *method;
-        let compared =
-            PivotMethod { columns: &sides, over, metric: &metric, direction, draw: DrawRule::default(), bound: None };
+        let of_unit =
+            |test: &str| FigureUnit::named(test).filter(|_| metric.is_empty()).and_then(FigureUnit::direction);
+        let of_test = |test: &str| of_unit(test).unwrap_or(direction);
+        let turned = tests.iter().map(|(test, _)| test).filter(|test| of_test(test) != direction);
+        let turned: Vec<String> = turned.map(|test| format!("`{}`", printable::line(test))).collect();
         let line = |(n, (name, values)): (usize, (String, Vec<Option<f64>>))| {
+            let (direction, draw) = (of_test(&name), DrawRule::default());
+            let compared = PivotMethod { columns: &sides, over, metric: &metric, direction, draw, bound: None };
             let runs = samples.get(n);
             let ratio = |[a, b]: [usize; 2]| runs.and_then(|runs| ratio_of_samples([&runs[a], &runs[b]]));
             let ratio: Option<&dyn Fn([usize; 2]) -> _> = if runs.is_some() { Some(&ratio) } else { None };
             let row = PivotRow::of(&compared, values, ratio);
             PivotRow { levels: vec![name], ..row }
         };
+        let other = if direction == Direction::HigherIsBetter { "lower" } else { "higher" };
+        let turned = (!turned.is_empty()).then(|| {
+            let of = if turned.len() == 1 { "its unit" } else { "their unit" };
+            format!("{other} is better in {}, by {of}", import::shortened(&turned))
+        });
         let rows = tests.into_iter().enumerate().map(line).collect();
         let table = Pivot::of(metric, vec!["test".to_owned()], sides, rows);
-        Self { title, table: Pivot { form: method.form, ..table } }
+        Self { title, table: Pivot { form: method.form, ..table }, turned }
     }
 
     /// The table with a line for each test, the improvements, and the sums.
@@ -119,7 +146,9 @@ impl WinsDocument {
         }
         Sheet {
             title: self.title.clone(),
-            answer: Answer::of_part(sums.into_iter().flatten().collect()),
+            answer: Answer::of_part(
+                sums.into_iter().flatten().chain(self.turned.clone()).collect::<Vec<_>>().join("; "),
+            ),
             blocks: tables.into_iter().map(SheetBlock::Table).collect(),
             ..Sheet::default()
         }
@@ -187,4 +216,40 @@ pub fn condition_notes(tests: &[TestSample]) -> Vec<String> {
         notes.push(format!("{sides} measured different workloads: they differ in {}", named.join(", ")));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn file(sides: &[&str], tests: &[(&str, &[Option<f64>])]) -> Result<String, String> {
+        let sides = sides.iter().map(|side| (*side).to_owned()).collect();
+        let tests = tests.iter().map(|(name, values)| ((*name).to_owned(), values.to_vec())).collect();
+        let method = WinsMethod { direction: Direction::HigherIsBetter, over: &[], form: ImprovementForm::default() };
+        let found = WinsDocument::of_file("x.csv", TestFigures { sides, tests }, &method)?;
+        let text = crate::sheet::text::write(&found.sheet());
+        Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
+    /// A side that did nothing loses, or wins if its figure is a time.
+    #[test]
+    fn zeros_and_times_have_the_right_winner() {
+        let [a, b]: [&[Option<f64>]; 2] = [&[Some(0.0), Some(5.0)], &[Some(4.0), Some(2.0)]];
+        let text =
+            file(&["A", "B"], &[("zero", a), ("read MB/s", b), ("fsck (s)", b), ("none", &[None, Some(1.0)])]).unwrap();
+        for part in [
+            "zero 0 5 B - read MB/s 4 2 A 2.00 fsck (s) 4 2 B 2.00 none - 1 - -",
+            "A is better in 1 (mean factor 2.00), B is better in 2 (mean factor 2.00), draws 0, unknown 1;",
+            "; lower is better in `fsck (s)`, by its unit",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        let text = file(&["A (s)", "B (s)"], &[("zero", a), ("read MB/s", b)]).unwrap();
+        for part in ["x.csv (lower is better)", "zero 0 5 A (s) -", "read MB/s 4 2 A (s) 2.00", "higher is better in"] {
+            assert!(text.contains(part), "{text}");
+        }
+        let error = file(&["A MB/s", "B KB/s"], &[("x", b)]).unwrap_err();
+        assert_eq!(error, "`A MB/s` and `B KB/s` have different units");
+    }
 }

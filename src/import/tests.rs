@@ -547,6 +547,14 @@ fn figures_of_tests_and_curves_have_no_further_columns() {
     let missing = columns::test_figures("test,a,b,c\nx,1,,3,\ny,4,,\n").unwrap();
     assert_eq!(missing.tests[0].1, [Some(1.0), None, Some(3.0)]);
     assert_eq!(missing.tests[1].1, [Some(4.0), None, None]);
+    let error = |text| columns::test_figures(text).unwrap_err();
+    assert_eq!(error("test,A,B,A\nx,1,2,3\n"), "line 1: two sides are named `A`");
+    assert_eq!(columns::test_figures("cpu,57 %,20%\n").unwrap().tests[0].1, [Some(57.0), Some(20.0)]);
+    assert_eq!(error("cpu,57%,20\n"), "line 1: not all of its figures are in per cent");
+    let form = ": figures have a decimal point, and nothing between groups of digits";
+    assert_eq!(error("x,\"1,234.5\",2\n"), format!("line 1: `1,234.5` is not a figure{form}"));
+    assert_eq!(error("x;1,5;2\n"), format!("line 1: `1,5` is not a figure{form}"));
+    assert_eq!(error("x;1;12 ms\n"), "line 1: `12 ms` is not a figure");
     assert!(columns::test_figures("x,1\n").is_err() && columns::test_figures("x,,\n").is_err());
     assert_eq!(load_points("1\t2\t\n3\t4\n").unwrap().len(), 2);
     assert_eq!(load_points("rate;ms\n448;1.6\n906;\n").unwrap()[1].response, None);

@@ -2,6 +2,7 @@
 
 use super::Direction;
 use serde::Serialize;
+use std::cmp::Ordering;
 
 /// The factor below which a test is a draw.
 pub const DRAW: f64 = 1.05;
@@ -22,39 +23,35 @@ pub enum TestWinner {
 pub struct TestOutcome {
     /// The side that is better.
     pub winner: TestWinner,
-    /// The ratio of the greater to the smaller value, at least 1.
-    pub factor: f64,
+    /// The ratio of the greater to the smaller value, at least 1; null unless both are above 0 or equal.
+    pub factor: Option<f64>,
 }
 
-/// Returns the outcome of a test with these values, or `None` unless both are finite and above 0, and so is their ratio. Two
-/// zeros are a draw.
+/// Returns the outcome of a test with these values, or `None` unless both are finite. Equal values are a draw; one that is
+/// not above 0 may win or lose, without a factor.
 pub fn outcome(a: f64, b: f64, direction: Direction) -> Option<TestOutcome> {
-    if a == 0.0 && b == 0.0 {
-        return Some(TestOutcome { winner: TestWinner::Draw, factor: 1.0 });
-    }
-    let is_usable = |value: f64| value.is_finite() && value > 0.0;
-    if !is_usable(a) || !is_usable(b) {
+    if !a.is_finite() || !b.is_finite() {
         return None;
     }
-    let factor = (a / b).max(b / a);
-    if factor.is_infinite() {
-        return None;
-    }
+    let factor = match a.partial_cmp(&b) {
+        Some(Ordering::Equal) => Some(1.0),
+        _ => Some((a / b).max(b / a)).filter(|ratio| a > 0.0 && b > 0.0 && ratio.is_finite()),
+    };
     let a_is_better = (a > b) == (direction == Direction::HigherIsBetter);
-    let winner = match (factor < DRAW, a_is_better) {
-        (true, _) => TestWinner::Draw,
-        (false, true) => TestWinner::A,
-        (false, false) => TestWinner::B,
+    let winner = match factor {
+        Some(factor) if factor < DRAW => TestWinner::Draw,
+        _ if a_is_better => TestWinner::A,
+        _ => TestWinner::B,
     };
     Some(TestOutcome { winner, factor })
 }
 
-/// Returns the factor by which `x` is better than `y`: x/y of rates, y/x of times. Returns `None` unless both are finite and
-/// above 0, and so is the factor.
+/// Returns the factor by which `x` is better than `y`: x/y of rates, y/x of times. Returns `None` unless it is finite, and
+/// the one below the line above 0; it is 0 only if the other one is.
 pub fn improvement(x: f64, y: f64, direction: Direction) -> Option<f64> {
     let (x, y) = if direction == Direction::HigherIsBetter { (x, y) } else { (y, x) };
-    let is_usable = |value: &f64| value.is_finite() && *value > 0.0;
-    Some(x).zip(Some(y)).filter(|(x, y)| is_usable(x) && is_usable(y)).map(|(x, y)| x / y).filter(is_usable)
+    let is_usable = x.is_finite() && x >= 0.0 && y.is_finite() && y > 0.0;
+    Some(x / y).filter(|factor| is_usable && factor.is_finite() && (*factor > 0.0 || x == 0.0))
 }
 
 /// The tests that one side wins.
@@ -62,16 +59,17 @@ pub fn improvement(x: f64, y: f64, direction: Direction) -> Option<f64> {
 pub struct WonTests {
     /// Their number.
     pub tests: u64,
-    /// The arithmetic mean of their factors; null without a test.
+    /// The arithmetic mean of their factors; null without any.
     pub mean_factor: Option<f64>,
 }
 
 impl WonTests {
     /// Counts tests with these factors.
-    pub fn of(factors: &[f64]) -> Self {
+    pub fn of(factors: &[Option<f64>]) -> Self {
+        let known = || factors.iter().flatten();
         // The sum of finite factors may be infinite.
-        let parts = factors.iter().map(|factor| factor / factors.len() as f64);
-        let mean_factor = (!factors.is_empty()).then(|| parts.sum());
+        let parts = known().map(|factor| factor / known().count() as f64);
+        let mean_factor = known().next().map(|_| parts.sum());
         Self { tests: factors.len() as u64, mean_factor }
     }
 }
@@ -92,7 +90,7 @@ pub struct Wins {
 /// Counts the outcomes of tests.
 pub fn wins(outcomes: &[Option<TestOutcome>]) -> Wins {
     let won = |side: TestWinner| {
-        let factors: Vec<f64> =
+        let factors: Vec<Option<f64>> =
             outcomes.iter().flatten().filter(|found| found.winner == side).map(|found| found.factor).collect();
         WonTests::of(&factors)
     };
@@ -115,16 +113,25 @@ mod tests {
     fn an_improvement_is_a_factor_of_rates_or_of_times() {
         const LOWER: Direction = Direction::LowerIsBetter;
         assert_eq!((improvement(3.0, 2.0, HIGHER), improvement(3.0, 2.0, LOWER)), (Some(1.5), Some(2.0 / 3.0)));
-        for (x, y) in [(0.0, 1.0), (1.0, 0.0), (f64::NAN, 1.0), (1.0, -1.0), (1e300, 1e-300), (1e-300, 1e300)] {
+        // All of a rate is lost.
+        assert_eq!((improvement(0.0, 5.0, HIGHER), improvement(5.0, 0.0, LOWER)), (Some(0.0), Some(0.0)));
+        for (x, y) in [(1.0, 0.0), (0.0, 0.0), (f64::NAN, 1.0), (1.0, -1.0), (1e300, 1e-300), (1e-300, 1e300)] {
             assert_eq!((improvement(x, y, HIGHER), improvement(y, x, LOWER)), (None, None), "{x} {y}");
         }
     }
 
     #[test]
-    fn two_zeros_are_a_draw_and_one_has_no_factor() {
-        let draw = TestOutcome { winner: TestWinner::Draw, factor: 1.0 };
-        assert_eq!(outcome(0.0, 0.0, HIGHER), Some(draw));
-        assert_eq!((outcome(0.0, 1.0, HIGHER), outcome(1.0, 0.0, HIGHER)), (None, None));
+    fn two_zeros_are_a_draw_and_one_loses_without_a_factor() {
+        let draw = TestOutcome { winner: TestWinner::Draw, factor: Some(1.0) };
+        assert_eq!((outcome(0.0, 0.0, HIGHER), outcome(-2.0, -2.0, HIGHER)), (Some(draw), Some(draw)));
+        let won = |winner| Some(TestOutcome { winner, factor: None });
+        assert_eq!(outcome(0.0, 5.0, HIGHER), won(TestWinner::B));
+        assert_eq!(outcome(5.0, 0.0, HIGHER), won(TestWinner::A));
+        assert_eq!(outcome(0.0, 5.0, Direction::LowerIsBetter), won(TestWinner::A));
+        assert_eq!(outcome(-3.0, -2.0, HIGHER), won(TestWinner::B));
+        let found = wins(&[outcome(0.0, 5.0, HIGHER), outcome(1.0, 2.0, HIGHER), outcome(5.0, 0.0, HIGHER)]);
+        assert_eq!((found.a, found.b), (WonTests::of(&[None]), WonTests { tests: 2, mean_factor: Some(2.0) }));
+        assert_eq!(WonTests::of(&[None]), WonTests { tests: 1, mean_factor: None });
     }
 
     /// The figures and the sums of a published comparison of two file systems by fourteen tests.
@@ -154,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_latency_wins_and_a_value_of_0_has_no_outcome() {
+    fn a_lower_latency_wins() {
         let winner = |a, b, direction| outcome(a, b, direction).map(|found| found.winner);
         assert_eq!(winner(2.0, 1.0, Direction::LowerIsBetter), Some(TestWinner::B));
         assert_eq!(winner(1.0, 2.0, Direction::LowerIsBetter), Some(TestWinner::A));
@@ -163,9 +170,9 @@ mod tests {
             (winner(1.0, 1.0499, HIGHER), winner(1.0, 1.05, HIGHER)),
             (Some(TestWinner::Draw), Some(TestWinner::B))
         );
-        assert_eq!((winner(0.0, 1.0, HIGHER), winner(1.0, f64::INFINITY, HIGHER)), (None, None));
+        assert_eq!((winner(f64::NAN, 1.0, HIGHER), winner(1.0, f64::INFINITY, HIGHER)), (None, None));
         assert_eq!(wins(&[]), Wins::default());
-        assert_eq!(outcome(1e-300, 1e300, HIGHER), None);
-        assert!(WonTests::of(&[1e308; 3]).mean_factor.is_some_and(f64::is_finite));
+        assert_eq!(outcome(1e-300, 1e300, HIGHER), Some(TestOutcome { winner: TestWinner::B, factor: None }));
+        assert!(WonTests::of(&[Some(1e308); 3]).mean_factor.is_some_and(f64::is_finite));
     }
 }
