@@ -338,6 +338,10 @@ fn with_beside(mut sources: Vec<ResultSource>, name: &str) -> Result<Vec<ResultS
         if let ResultSource::Experiment { recorded, .. } = source
             && recorded.factorial().is_some_and(|found| published.has_factor_of(&found))
         {
+            // Figures that the runs have, but the experiment does not show.
+            let mut besides = published.metrics_besides(&recorded.experiment.metrics);
+            besides.retain(|metric| recorded.runs.iter().any(|run| metric.of(&run.observation).is_some()));
+            recorded.experiment.metrics.extend(besides.iter().map(Metric::to_string));
             (recorded.beside, is_used) = (Some(Box::new(published.clone())), true);
         }
     }

@@ -67,6 +67,15 @@ impl Published {
         }
     }
 
+    /// The metrics of its lines that are not among these, nor the same throughputs in another unit.
+    pub fn metrics_besides(&self, known: &[String]) -> Vec<Metric> {
+        let at = self.headings.iter().position(|heading| heading == METRIC);
+        let named: IndexSet<&String> =
+            at.into_iter().flat_map(|at| self.rows.iter().map(move |row| &row[at])).collect();
+        let is_new = |name: &&String| !known.iter().any(|of| of == *name || are_throughputs(of, name));
+        named.into_iter().filter(is_new).filter_map(|name| name.parse().ok()).collect()
+    }
+
     /// True if a heading is the name of a factor.
     pub fn has_factor_of(&self, result: &Factorial) -> bool {
         result.factors.iter().any(|factor| self.headings.contains(&factor.name))
@@ -87,12 +96,15 @@ impl Published {
         let metrics = if metric_at.is_some() { 0..1 } else { 0..result.metrics.len() };
         let columns: Vec<(&Vec<String>, usize)> =
             groups.iter().flat_map(|group| metrics.clone().map(move |n| (group, n))).collect();
+        let levels = |row: &[String]| -> Vec<(usize, String)> {
+            keys.iter().zip(row).filter_map(|(key, level)| Some(((*key)?, level.clone()))).collect()
+        };
+        let is_at = |cell: &FactorialCell, row: &[String]| {
+            levels(row).iter().all(|(key, level)| result.full_name(cell, *key) == level)
+        };
         let ours = |row: &[String], (group, n): &(&Vec<String>, usize)| -> Option<&CellMetric> {
-            let is_at = |cell: &&FactorialCell| {
-                let mut named = keys.iter().zip(row).filter_map(|(key, level)| Some((key.as_ref()?, level)));
-                named.all(|(key, level)| result.full_name(cell, *key) == level) && of_others(cell) == **group
-            };
-            let found = &result.cells.iter().find(is_at)?.metrics;
+            let mut at = result.cells.iter().filter(|cell| is_at(cell, row));
+            let found = &at.find(|cell| of_others(cell) == **group)?.metrics;
             match metric_at {
                 Some(at) => found
                     .iter()
@@ -143,10 +155,21 @@ impl Published {
             }
         };
         let mut below: Vec<String> = Vec::new();
+        let (mut levels_missing, mut metrics_missing) = (IndexSet::<String>::new(), IndexSet::<String>::new());
         let mut line = |row: &Vec<String>| {
             let keys = key_at.iter().map(|n| row[*n].clone());
             let own: Vec<Option<&CellMetric>> = columns.iter().map(|column| ours(row, column)).collect();
             let conversions: Vec<Option<Conversion>> = own.iter().map(|of| Some(conversion(row, (*of)?))).collect();
+            if own.iter().all(Option::is_none) {
+                let is_known = result.cells.iter().any(|cell| is_at(cell, row));
+                match metric_at.filter(|_| is_known) {
+                    Some(at) => metrics_missing.insert(format!("`{}`", row[at])),
+                    None => {
+                        let names: Vec<String> = levels(row).into_iter().map(|(_, level)| level).collect();
+                        levels_missing.insert(format!("`{}`", names.join(", ")))
+                    }
+                };
+            }
             for conversion in conversions.iter().flatten() {
                 if let Conversion::None(why) = conversion
                     && !below.contains(why)
@@ -169,13 +192,19 @@ impl Published {
                 });
                 text.unwrap_or_else(dash)
             };
-            let ratio = |[a, b]: &[usize; 2]| values[*a].zip(values[*b]).map_or_else(dash, |(a, b)| factor(a / b));
+            let ratio = |[a, b]: &[usize; 2]| {
+                values[*a].zip(values[*b]).filter(|(_, b)| *b != 0.0).map_or_else(dash, |(a, b)| factor(a / b))
+            };
             let published = theirs.iter().map(|n| row[*n].clone());
             let own_cells = own.iter().copied().enumerate().map(shown);
             keys.chain(own_cells).chain(published).chain(pairs.iter().map(ratio)).collect::<Vec<String>>()
         };
         let rows: Vec<Vec<String>> = self.rows.iter().map(&mut line).collect();
         let title = format!("beside {}", self.title);
+        for (missing, what) in [(metrics_missing, "metric"), (levels_missing, "level")] {
+            let named: Vec<String> = missing.into_iter().collect();
+            below.extend((!named.is_empty()).then(|| format!("ours have no {what} {}", import::shortened(&named))));
+        }
         let is_full = |(factor, full): (&FactorLevels, &Vec<String>)| factor.levels == *full;
         let is_scaled = !result.factors.iter().zip(&result.full_names).all(is_full);
         below.extend(
@@ -238,7 +267,14 @@ mod tests {
             table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(
             lines,
-            ["beside a report", "", "test ext4 mib btrfs mib UFS", "2 30.0 40.0 0.87", "3 - - -"],
+            [
+                "beside a report",
+                "",
+                "test ext4 mib btrfs mib UFS",
+                "2 30.0 40.0 0.87",
+                "3 - - -",
+                "ours have no level `3`"
+            ],
             "{table}"
         );
         let full_names = vec![vec!["1 GB".to_owned(), "2 GB".to_owned()], factors[1].levels.clone()];
@@ -255,10 +291,27 @@ mod tests {
                 "test metric ext4 btrfs ZFS UFS ext4 / btrfs ZFS / UFS",
                 "1 mib 10.0 20.0 4 2 0.50 2.00",
                 "2 ops - - 3 - - -",
-                "3 mib - - 1 1 - 1.00"
+                "3 mib - - 1 1 - 1.00",
+                "ours have no metric `ops`",
+                "ours have no level `3`",
             ],
             "{table}"
         );
+    }
+
+    #[test]
+    fn metrics_that_the_figures_have_besides() {
+        let published =
+            Published::read("test,metric,UFS\n1,mib,1\n2,ops,1\n3,ops,2\n4,no such,1\n5,x.mib,0\n").unwrap();
+        let besides = |known: &[&str]| -> Vec<String> {
+            let known: Vec<String> = known.iter().map(|name| (*name).to_owned()).collect();
+            published.metrics_besides(&known).iter().map(Metric::to_string).collect()
+        };
+        assert_eq!(
+            (besides(&["kib"]), besides(&["mib", "ops"])),
+            (vec!["ops".to_owned(), "x.mib".to_owned()], vec!["x.mib".to_owned()])
+        );
+        assert!(Published::read("test,UFS\n1,2\n").unwrap().metrics_besides(&[]).is_empty());
     }
 
     /// A line has the unit of its published figure, also if it is another one than that of our metric.
