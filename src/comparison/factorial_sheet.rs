@@ -282,23 +282,23 @@ impl Factorial {
         blocks
     }
 
-    /// The tables of the cells, for each medium; none for cells without figures.
+    /// The tables of the cells besides those of groups, for each medium; none for cells without figures.
     fn cell_tables(&self) -> Vec<SheetTable> {
         if self.metrics.is_empty() && !has_space(self) {
             return Vec::new();
         }
         let mut table = cells(self);
-        let groups = self.group_tables();
-        let parts = if groups.is_empty() { cells_in_parts(self) } else { Vec::new() };
-        if !groups.is_empty() {
-            // It has the same figures.
+        let has_groups = !self.group_tables().is_empty();
+        let parts = if has_groups { Vec::new() } else { cells_in_parts(self) };
+        if has_groups {
+            // They have the same figures.
             table.media = Media::PAGE;
         } else if !parts.is_empty() {
             table.media = Media::RICH;
         } else if self.metrics.len() > 1 {
             table.narrow = Some(Box::new(cells_by_metric(self)));
         }
-        groups.into_iter().chain([table]).chain(parts).collect()
+        std::iter::once(table).chain(parts).collect()
     }
 }
 
@@ -314,13 +314,13 @@ impl ResultDocument for Factorial {
         blocks.extend(limit_table(&self.validity.limits));
         blocks.extend(self.curve_blocks());
         let others = self.without_curves();
-        blocks.extend(others.cell_tables().into_iter().map(SheetBlock::Table));
+        let beside = self.beside.iter().filter_map(|of| of.table(self));
+        let requested = others.group_tables().into_iter().chain(others.column_tables()).chain(beside);
+        blocks.extend(requested.chain(others.cell_tables()).map(SheetBlock::Table));
         blocks.extend(SheetBlock::messages(NoteLabel::Warning, &self.failures()));
         blocks.extend(self.effects.iter().map(|effects| SheetBlock::Table(effects.table())));
-        blocks.extend(others.column_tables().into_iter().map(SheetBlock::Table));
         blocks.extend(self.tests.iter().flat_map(LevelTests::tables).map(SheetBlock::Table));
         blocks.extend(LevelTests::untested(&self.tests).map(|text| SheetBlock::Text { text }));
-        blocks.extend(self.beside.iter().filter_map(|of| of.table(self)).map(SheetBlock::Table));
         blocks.extend(self.variation.iter().map(Variation::table).map(SheetBlock::Table));
         blocks.extend(SheetBlock::messages(NoteLabel::Note, &notes));
         let checks = limits::checks("runs", self.code(), &answer, &self.validity.limits);
@@ -473,8 +473,7 @@ mod tests {
         assert_eq!(cells[3][..5], ["x|fs", "1", "1", "50.0", "-"], "{text}");
         assert!(text.contains("2 failed: no space left"), "{text}");
         // The table over the levels of `fs`, and a load curve over `n` for each of them.
-        let heads = cells.iter().find(|line| line.first() == Some(&"n")).unwrap();
-        assert_eq!(heads[..], ["n", "fs=ext4", "fs=x|fs", "better", "factor"], "{text}");
+        assert!(lines.contains(&vec!["n", "fs=ext4", "fs=x|fs", "better", "factor"]), "{text}");
         assert!(
             text.contains("ext4 is better in 1 (mean factor 2.00), x|fs is better in 0, draws 0, unknown 1;"),
             "{text}"
@@ -555,9 +554,10 @@ mod tests {
         let result = design.result(RepeatState::Complete, &cells);
         let text = text(&result);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines[2], ["test", "fs", "runs", "metric", "value", "CPU"], "{text}");
-        assert_eq!(lines[3][..5], ["read", "ext4", "1", "ops", "100.0"], "{text}");
-        assert_eq!(lines[6][..6], ["copy", "xfs", "1", "seconds", "1.50", "s"], "{text}");
+        let heads = ["test", "fs", "runs", "metric", "value", "CPU"];
+        let cells = &lines[lines.iter().position(|line| *line == heads).unwrap()..];
+        assert_eq!(cells[1][..5], ["read", "ext4", "1", "ops", "100.0"], "{text}");
+        assert_eq!(cells[4][..6], ["copy", "xfs", "1", "seconds", "1.50", "s"], "{text}");
         // xfs is better in both: more operations, less time.
         let copy = lines.iter().find(|line| line.starts_with(&["copy", "seconds"])).unwrap();
         assert_eq!(copy[2..], ["3.00", "s", "1.50", "s", "xfs?", "2.00"], "{text}");

@@ -10,7 +10,7 @@ use crate::result::LimitVerdict;
 use crate::sheet::{
     Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability,
 };
-use crate::util::count::{count, grouped};
+use crate::util::count::{count, grouped, measured};
 use crate::util::csv::cell;
 use crate::util::printable;
 
@@ -74,7 +74,7 @@ pub(super) fn curves_beside(curves: &[Sweep]) -> Option<SheetTable> {
         // With one factor its levels are clear.
         let name =
             curve.name.split_once('=').filter(|_| !curve.name.contains(',')).map_or(&*curve.name, |(_, level)| level);
-        [format!("{name} ops/s"), "response".to_owned(), "CPU".to_owned()]
+        [format!("{name} ops/s"), "ms/op".to_owned(), "CPU".to_owned()]
     };
     let columns = std::iter::once(first.factor.clone()).chain(curves.iter().flat_map(heads));
     let title = format!("load curves over {}", first.factor);
@@ -98,7 +98,7 @@ pub(super) fn curves_beside(curves: &[Sweep]) -> Option<SheetTable> {
         point.map_or_else(|| [dash(), dash(), dash()], |point| curve_cells(point, ""))
     };
     let ort = |curve: &Sweep| {
-        let ort = curve.overall.map_or_else(dash, |overall| figure("latency.mean", overall.ort));
+        let ort = curve.overall.map_or_else(dash, |overall| milliseconds(overall.ort));
         [String::new(), ort, String::new()]
     };
     table.sums.extend([table.rows.len(), table.rows.len() + 1]);
@@ -115,9 +115,14 @@ pub(super) fn curves_beside(curves: &[Sweep]) -> Option<SheetTable> {
 fn curve_cells(point: &SweepPoint, mark: &str) -> [String; 3] {
     [
         point.throughput().map_or_else(dash, |rate| figure("ops", rate.value)) + mark,
-        point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
+        point.response.map_or_else(dash, |response| milliseconds(response.value)),
         point.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
     ]
+}
+
+/// A time in nanoseconds in the unit of the tables of SFS.
+fn milliseconds(nanoseconds: f64) -> String {
+    measured(nanoseconds / 1e6)
 }
 
 /// The last cell of a point: whether it is the peak or the knee, or overloaded, and its failures.
