@@ -121,11 +121,12 @@ impl Published {
         let own: Vec<String> = columns.iter().map(heading).collect();
         let is_key = |n: &usize| keys[*n].is_some() || [metric_at, unit_at].contains(&Some(*n));
         let (key_at, theirs): (Vec<usize>, Vec<usize>) = (0..self.headings.len()).partition(is_key);
-        // Machines of different years compare by their ratios.
+        // Machines of different years compare by their ratios. Two of ours are sides only if the experiment compares them.
+        let compares = |n: &usize| result.pivots.iter().any(|pivot| pivot.factor == result.factors[*n].name);
         let pairs = match (own.len(), theirs.len()) {
             _ if metric_at.is_none() => Vec::new(),
             (1, n) => (1..=n).map(|of| [0, of]).collect(),
-            (2, 2) => vec![[0, 1], [2, 3]],
+            (2, 2) if others.iter().all(compares) => vec![[0, 1], [2, 3]],
             _ => Vec::new(),
         };
         let names: Vec<&String> = own.iter().chain(theirs.iter().map(|n| &self.headings[*n])).collect();
@@ -257,7 +258,7 @@ mod tests {
             planned_runs: None,
             in_order: false,
             in_blocks: true,
-            tables: &FactorialTables::default(),
+            tables: &FactorialTables { columns: Some("fs".to_owned()), ..FactorialTables::default() },
         };
         let result = design.result(RepeatState::Complete, &[10.0, 20.0, 30.0, 40.0].map(cell));
         let read = |text| Published::read(text).unwrap().table(&result);
@@ -297,6 +298,10 @@ mod tests {
             ],
             "{table}"
         );
+        // Ways of I/O are no file systems.
+        let other = Factorial { pivots: Vec::new(), ..result.clone() };
+        let table = Published::read("test,metric,ZFS,UFS\n1,mib,4,2\n").unwrap().table(&other).unwrap();
+        assert_eq!(table.rows[0].join(" "), "1 mib 10.0 20.0 4 2");
     }
 
     #[test]
