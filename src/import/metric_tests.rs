@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::float_cmp)]
 
-use super::{METRICS, Metric};
+use super::{METRICS, Metric, RESPONSE};
 use crate::import::{Observation, of_run};
 use crate::result::Document;
 use crate::result::fixture::fixture;
@@ -132,4 +132,18 @@ fn user_and_system_time_are_told_by_all_runs_of_a_sample_together() {
     assert!(values("user", std::slice::from_ref(&short)).is_empty());
     assert!(values("x.user", &[short, long.clone()]).is_empty());
     assert_eq!(values("x.system", &vec![long; 6]), [0.0; 6]);
+}
+
+#[test]
+fn open_loops_are_compared_by_their_response_time() {
+    let run = |operations: &[(&str, f64)]| Observation {
+        operations: operations.iter().map(|(before, number)| ((*before).to_owned(), *number)).collect(),
+        ..Observation::default()
+    };
+    let (open, closed) = (run(&[("", 9.0), (RESPONSE, 9.0)]), run(&[("", 9.0)]));
+    // Some of its operations have no pace.
+    let mixed = run(&[("", 9.0), (RESPONSE, 4.0)]);
+    let default = |runs: &[&Observation]| Metric::default_of_runs(runs.iter().copied()).to_string();
+    assert_eq!(default(&[&open, &open]), "response.mean");
+    assert_eq!([&[&open, &closed][..], &[&mixed], &[]].map(default), ["ops"; 3]);
 }
