@@ -16,6 +16,9 @@ pub(crate) struct FileChanges {
     /// Files of each set that the loops make, and that they remove.
     pub(crate) made: BTreeMap<u16, u64>,
     pub(crate) removed: BTreeMap<u16, u64>,
+    /// Likewise directories.
+    pub(crate) dirs_made: BTreeMap<u16, u64>,
+    pub(crate) dirs_removed: BTreeMap<u16, u64>,
     /// By how many more are removed than made until the end of a phase, at most, and the other way round. Within a phase the
     /// threads wait for each other.
     pub(crate) missing: BTreeMap<u16, u64>,
@@ -37,6 +40,8 @@ impl FileChanges {
                 own.removed.iter().for_each(|(set, n)| *balance.entry(*set).or_default() -= *n as i64);
                 own.made.iter().for_each(|(set, n)| *found.made.entry(*set).or_default() += n);
                 own.removed.iter().for_each(|(set, n)| *found.removed.entry(*set).or_default() += n);
+                own.dirs_made.iter().for_each(|(set, n)| *found.dirs_made.entry(*set).or_default() += n);
+                own.dirs_removed.iter().for_each(|(set, n)| *found.dirs_removed.entry(*set).or_default() += n);
                 found.by_chance.append(&mut own.by_chance);
                 found.dirs_by_chance.append(&mut own.dirs_by_chance);
             }
@@ -88,6 +93,8 @@ fn add_node(one: &Loop, body: &LoopBody, node: &LoopNode, is_by_chance: bool, fo
         };
         match symbol.action {
             CallAction::CreateFile | CallAction::Link => count(|found| &mut found.made, symbol.set),
+            CallAction::MakeDir => count(|found| &mut found.dirs_made, symbol.set),
+            CallAction::RemoveDir => count(|found| &mut found.dirs_removed, symbol.set),
             CallAction::Delete => count(|found| &mut found.removed, symbol.set),
             CallAction::Rename => {
                 count(|found| &mut found.removed, symbol.set);

@@ -21,7 +21,7 @@ const LITTLE: u64 = 8;
 const FAR_MORE: f64 = 4.0;
 
 /// Threads of a loop that share the syncs of a file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SharedSync {
     /// The number of the group of threads.
     pub(crate) group: usize,

@@ -25,7 +25,27 @@ type AlikeParts = Vec<ThreadPart>;
 /// The parts of a thread: between long pauses, and where its calls are others.
 pub(crate) fn parts(thread: u32, steps: Vec<CallStep>, symbols: &[CallSymbol]) -> Vec<ThreadPart> {
     let parts = at_pauses(steps).into_iter().flat_map(|steps| phases(steps, symbols));
-    parts.map(|steps| ThreadPart { thread, steps }).collect()
+    joined(parts.collect(), symbols).into_iter().map(|steps| ThreadPart { thread, steps }).collect()
+}
+
+/// Parts that follow one another and do the same are one: a pause between them is time of what they do.
+fn joined(parts: Vec<Vec<CallStep>>, symbols: &[CallSymbol]) -> Vec<Vec<CallStep>> {
+    let mut all: Vec<Vec<CallStep>> = Vec::new();
+    let mut last = CallMix::new();
+    for part in parts {
+        let own = mix(&part, symbols);
+        match all.last_mut().filter(|_| cosine(&last, &own) >= ALIKE) {
+            Some(before) => {
+                before.extend(part);
+                own.into_iter().for_each(|(key, n)| *last.entry(key).or_default() += n);
+            }
+            None => {
+                all.push(part);
+                last = own;
+            }
+        }
+    }
+    all
 }
 
 /// Groups of parts that are alike, and those that do too little for a loop.

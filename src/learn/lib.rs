@@ -41,7 +41,7 @@ pub use fidelity::{
 };
 
 use header::{ScriptHeader, TraceFacts};
-use model::LearnedModel;
+use model::{LearnedModel, ModelPlan};
 use names::read_names;
 use pools::ThreadPools;
 use script::ScriptWriter;
@@ -51,6 +51,13 @@ use std::io::{Read, Seek};
 use streams::{CallStreams, StreamBuilder};
 use wml_text::count::count;
 use wml_trace::{TraceEnd, TraceError, TraceEvent, TraceHeader, TraceReader};
+
+/// Lines of a script, without its header and its tables, that a person reads.
+const MOST_LINES: usize = 120;
+/// Shares of all calls, or of the time in them, that a shape has at least in a script that would have more: in turn.
+const LEAST_SHARES: [f64; 5] = [0.001, 0.0025, 0.005, 0.01, 0.02];
+/// The most of the calls of a longer script that a shorter one lacks.
+const MOST_LOST: f64 = 0.1;
 
 /// A script that was learned.
 #[derive(Debug)]
@@ -74,7 +81,8 @@ pub fn learn(input: impl Read + Seek, version: &str) -> Result<LearnedScript, Tr
     note_openings(&mut sets, &streams);
     let facts = TraceFacts::of(&streams, &pools);
     let changes = std::mem::take(&mut streams.changes);
-    let model = LearnedModel::new(streams, &changes);
+    let recorder_cost = end.as_ref().and_then(|end| end.cost_ns);
+    let model = readable(&mut ModelPlan::new(streams, &changes), &sets, recorder_cost);
     let Some(begin) = model.begin() else {
         return Err(TraceError {
             message: format!(
@@ -88,7 +96,7 @@ pub fn learn(input: impl Read + Seek, version: &str) -> Result<LearnedScript, Tr
     for (_, set, change) in changes.iter().filter(|(time, ..)| *time < begin) {
         sets.sets[usize::from(*set)].add_existing(*change);
     }
-    let mut writer = ScriptWriter::new(&sets, &model, end.as_ref().and_then(|end| end.cost_ns));
+    let mut writer = ScriptWriter::new(&sets, &model, recorder_cost);
     let waits = writer.about_waits();
     let script = writer.write(&model);
     let header = ScriptHeader { version, trace: &header, span, facts: &facts, model: &model, sets: &sets, waits };
@@ -99,6 +107,28 @@ pub fn learn(input: impl Read + Seek, version: &str) -> Result<LearnedScript, Tr
         transaction: header.transaction().map(|(_, end)| end),
         text: header.before(&script),
     })
+}
+
+/// The model whose script a person can read: without shapes that are little of all calls, as few as it takes.
+fn readable(plan: &mut ModelPlan, sets: &LearnedSets, recorder_cost: Option<f64>) -> LearnedModel {
+    let whole = plan.model(0.0);
+    let lines = |model: &LearnedModel| ScriptWriter::new(sets, model, recorder_cost).lines(model);
+    if lines(&whole) <= MOST_LINES {
+        return whole;
+    }
+    let least_calls = whole.modelled() as f64 * (1.0 - MOST_LOST);
+    let mut shortest = whole;
+    for least in LEAST_SHARES {
+        let shorter = plan.model(least);
+        if (shorter.modelled() as f64) < least_calls {
+            break;
+        }
+        shortest = shorter;
+        if lines(&shortest) <= MOST_LINES {
+            break;
+        }
+    }
+    shortest
 }
 
 /// What two readings of a trace give.
@@ -149,6 +179,8 @@ fn note_openings(sets: &mut LearnedSets, streams: &CallStreams) {
 mod commit_tests;
 #[cfg(test)]
 mod loop_tests;
+#[cfg(test)]
+mod readable_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

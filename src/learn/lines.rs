@@ -2,12 +2,14 @@
 
 use crate::action::{ActionTarget, ActionValues, CallAction};
 use crate::model::{Loop, LoopBody};
+use crate::parse::Symbols;
 use crate::samples::{LeafSamples, SampledValues};
 use crate::script::ScriptWriter;
 use crate::semaphores::LoopSemaphore;
 use crate::streams::{CallSymbol, NO_SLOT, bits};
 use crate::tree::LoopNode;
 use crate::values::{Drawn, OffsetPattern};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use wml_text::count::at_most;
 use wml_text::size;
@@ -42,7 +44,13 @@ impl LoopWriter<'_, '_> {
     pub(crate) fn lines(&mut self, name: &str) -> Vec<String> {
         let mut lines = Vec::new();
         let body = self.body;
-        self.node(&body.tree.root, name, "", &mut lines);
+        match &body.tree.root {
+            LoopNode::Seq(nodes) => {
+                let (before, first) = nodes.split_at(first_node(body, &self.one.symbols, nodes, &self.script.opened));
+                first.iter().chain(before).for_each(|node| self.node(node, name, "", &mut lines));
+            }
+            root => self.node(root, name, "", &mut lines),
+        }
         self.put_times(LEAST_REST, &mut lines);
         lines
     }
@@ -161,8 +169,12 @@ impl LoopWriter<'_, '_> {
         }
         // The script's calls have the cost of the recorder and of an operation between them too.
         self.carried.0 += (samples.running as f64 - self.script.between * samples.steps as f64) / runs;
-        self.carried.1 += samples.asleep as f64 / runs;
+        let rare = samples.rare_sleep();
+        self.carried.1 += samples.asleep as f64 / runs - rare.map_or(0.0, |(share, sleep)| share * sleep);
         self.put_times((LEAST_COMPUTE, LEAST_SLEEP), lines);
+        if let Some(rare) = rare {
+            self.rare_sleep(rare, name, lines);
+        }
         // Reads that all find the end of the file are no others.
         if samples.calls > 0 || samples.ends == 0 {
             let line = self.flowop(leaf);
@@ -219,6 +231,18 @@ impl LoopWriter<'_, '_> {
             lines.push(format!("flowop delay name={name},value={}", at_most(self.carried.1 / 1e9, 6)));
             self.carried.1 = 0.0;
         }
+    }
+
+    /// A sleep that some iterations have: a share of them, and its nanoseconds.
+    fn rare_sleep(&mut self, (share, sleep): (f64, f64), name: &str, lines: &mut Vec<String>) {
+        let (delay, nothing) = (self.script.name("delay"), self.script.name("nothing"));
+        let (sleep, weight, rest) =
+            (at_most(sleep / 1e9, 6), at_most(share * 100.0, 2), at_most(100.0 - share * 100.0, 2));
+        let inner = vec![
+            format!("flowop delay name={delay},value={sleep},weight={weight}"),
+            format!("flowop nothing name={nothing},weight={rest}"),
+        ];
+        self.wrapped(name, ",mix", "", &inner, lines);
     }
 
     /// The read that finds the end of the file, where there mostly is one.
@@ -441,6 +465,82 @@ impl LoopWriter<'_, '_> {
                     }
                 }
             }
+        }
+    }
+}
+
+/// The part with which an iteration begins: one before which the fewest syncs need a call that opens their file. Nothing is
+/// open in a slot there.
+fn first_node(body: &LoopBody, symbols: &Symbols, nodes: &[LoopNode], opened: &BTreeSet<u16>) -> usize {
+    let mut halts = body.tree.leaves.iter().map(|leaf| symbols.get(*leaf).action.is_halt());
+    if halts.any(|is_halt| is_halt) {
+        return 0;
+    }
+    let mut open = 0;
+    let needed = |first: usize| {
+        let mut seen = SyncOpeners { symbols, opened: opened.clone(), needed: 0 };
+        nodes[first..].iter().chain(&nodes[..first]).for_each(|node| seen.add(body, node, true));
+        seen.needed
+    };
+    let mut best = (needed(0), 0);
+    for (n, node) in nodes.iter().enumerate().skip(1) {
+        open += opens(body, symbols, &nodes[n - 1]);
+        let is_better = || matches!(node, LoopNode::Leaf(_) | LoopNode::Repeat(..)) && needed(n) < best.0;
+        if best.0 > 0 && open == 0 && is_better() {
+            best = (needed(n), n);
+        }
+    }
+    best.1
+}
+
+/// How many more slots are open behind a part than before it.
+fn opens(body: &LoopBody, symbols: &Symbols, node: &LoopNode) -> i32 {
+    let leaf = |n: &usize| {
+        let symbol = symbols.get(body.tree.leaves[*n]);
+        match symbol.action {
+            CallAction::CloseFile | CallAction::CloseDir => -1,
+            action => i32::from(action.opens() && symbol.slot != NO_SLOT),
+        }
+    };
+    match node {
+        LoopNode::Leaf(n) => leaf(n),
+        LoopNode::Repeat(leaves, _) => leaves.iter().map(leaf).sum(),
+        LoopNode::Seq(nodes) => nodes.iter().map(|node| opens(body, symbols, node)).sum(),
+        // All leave the same open.
+        LoopNode::Choice(all) => all.first().map_or(0, |(_, node)| opens(body, symbols, node)),
+    }
+}
+
+/// Counts the syncs of files that may not be open yet.
+struct SyncOpeners<'a> {
+    symbols: &'a Symbols,
+    opened: BTreeSet<u16>,
+    needed: usize,
+}
+
+impl SyncOpeners<'_> {
+    /// `is_sure`: no alternative.
+    fn add(&mut self, body: &LoopBody, node: &LoopNode, is_sure: bool) {
+        match node {
+            LoopNode::Leaf(n) => self.add_leaf(body, *n, is_sure),
+            LoopNode::Repeat(leaves, _) => leaves.iter().for_each(|n| self.add_leaf(body, *n, is_sure)),
+            LoopNode::Seq(nodes) => nodes.iter().for_each(|node| self.add(body, node, is_sure)),
+            LoopNode::Choice(all) => all.iter().for_each(|(_, node)| self.add(body, node, false)),
+        }
+    }
+
+    fn add_leaf(&mut self, body: &LoopBody, leaf: usize, is_sure: bool) {
+        if let Some(session) = body.sessions.get(&leaf) {
+            return self.add(session, &session.tree.root, is_sure);
+        }
+        let symbol = self.symbols.get(body.tree.leaves[leaf]);
+        if symbol.slot != NO_SLOT || symbol.action.row().names != ActionTarget::Slot {
+            return;
+        }
+        let is_sync = matches!(symbol.action, CallAction::Fsync | CallAction::Fdatasync);
+        self.needed += usize::from(is_sync && !self.opened.contains(&symbol.set));
+        if is_sure && symbol.action != CallAction::StatOpen {
+            self.opened.insert(symbol.set);
         }
     }
 }

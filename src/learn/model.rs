@@ -2,12 +2,12 @@
 
 use crate::action::CallAction;
 use crate::commits::{self, SharedSync};
-use crate::cut::{self, CutBy, Score};
+use crate::cut::{self, Cut, CutBy, Score};
 use crate::groups;
 use crate::parse::{ElementId, Parser, Symbols};
 use crate::samples::{LeafSamples, SampledValues};
 use crate::set_up::{self, FileTimes};
-use crate::streams::{CallStep, CallStreams, CallSymbol, ThreadPart};
+use crate::streams::{CallStep, CallStreams, CallSymbol, NO_SLOT, ThreadPart};
 use crate::tree::ShapeTree;
 use crate::waits::{self, LoopWait};
 use std::collections::{BTreeMap, HashMap};
@@ -25,7 +25,7 @@ const OFTEN: usize = 50;
 const AT_START: f64 = 0.1;
 
 /// A loop of threads that are alike.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Loop {
     /// The number of the group of its threads.
     pub(crate) group: usize,
@@ -49,7 +49,7 @@ pub(crate) struct Loop {
 }
 
 /// A sync that the threads of a loop share.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LoopCommit {
     pub(crate) set: u16,
     /// How often a thread was covered by another one's sync.
@@ -58,7 +58,7 @@ pub(crate) struct LoopCommit {
 }
 
 /// What is repeated, with what was seen of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LoopBody {
     pub(crate) tree: ShapeTree,
     pub(crate) leaves: Vec<LeafSamples>,
@@ -71,7 +71,7 @@ pub(crate) struct LoopBody {
 }
 
 /// What was learned of all threads.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct LearnedModel {
     /// The loops of each phase.
     pub(crate) phases: Vec<Vec<Loop>>,
@@ -91,7 +91,16 @@ impl LearnedModel {
     }
 }
 
-impl LearnedModel {
+/// Groups of threads whose calls are cut into iterations: what a model is made of, as long or as short as is wanted.
+#[derive(Debug)]
+pub(crate) struct ModelPlan {
+    groups: Vec<CutGroup>,
+    /// A model of no shape.
+    rest: LearnedModel,
+    all: ShapeWork,
+}
+
+impl ModelPlan {
     /// `changes`: the files that came and went.
     pub(crate) fn new(streams: CallStreams, changes: &FileTimes) -> Self {
         let mut symbols = streams.symbols;
@@ -101,26 +110,40 @@ impl LearnedModel {
             units.extend(groups::parts(thread, stream.steps, &symbols));
             sleeps.insert(thread, stream.sleeps);
         }
-        let mut model = Self { set_up: set_up::take(&mut units, &symbols, changes), ..Self::default() };
+        let mut rest = LearnedModel { set_up: set_up::take(&mut units, &symbols, changes), ..LearnedModel::default() };
         let (mut groups, little) = groups::of(units, &symbols);
-        little.iter().for_each(|parts| model.leave_out(groups::calls(parts), parts.len()));
-        model.waits = waits::find(&groups, &sleeps);
+        little.iter().for_each(|parts| rest.leave_out(groups::calls(parts), parts.len()));
+        rest.waits = waits::find(&groups, &sleeps);
         let calls: Vec<usize> = groups.iter().map(|parts| groups::calls(parts)).collect();
-        waits::insert(&model.waits, &mut groups, &mut symbols);
+        waits::insert(&rest.waits, &mut groups, &mut symbols);
         let mut shared = commits::take(&mut groups, &sleeps, &mut symbols);
-        let mut loops = Vec::new();
+        let mut all = ShapeWork::default();
+        let mut cut = Vec::new();
         for ((n, units), calls) in groups.into_iter().enumerate().zip(calls) {
-            let threads = units.len();
             let shared = shared.iter().position(|one| one.group == n).map(|at| shared.remove(at));
-            match Loop::new((n, calls), units, shared, &symbols).filter(|one| one.covered >= LEAST_COVERED) {
+            units.iter().for_each(|unit| all.add(&unit.steps));
+            cut.extend(CutGroup::new((n, calls), units, shared, &symbols));
+        }
+        Self { groups: cut, rest, all }
+    }
+
+    /// The model of the shapes that have this share of all calls, or of the time in them, at least.
+    pub(crate) fn model(&mut self, least: f64) -> LearnedModel {
+        let mut model = self.rest.clone();
+        let floor = self.all.times(least);
+        let mut loops = Vec::new();
+        for group in &mut self.groups {
+            match group.in_loop(floor).filter(|one| one.covered >= LEAST_COVERED) {
                 Some(found) => loops.push(found),
-                None => model.leave_out(calls, threads),
+                None => model.leave_out(group.calls, group.threads),
             }
         }
         model.phases = in_phases(loops);
         model
     }
+}
 
+impl LearnedModel {
     /// When the first loop begins. `None` without any.
     pub(crate) fn begin(&self) -> Option<u64> {
         self.phases.first()?.iter().map(|one| one.begin).min()
@@ -128,7 +151,7 @@ impl LearnedModel {
 
     /// Calls that loops have.
     pub(crate) fn modelled(&self) -> u64 {
-        self.phases.iter().flatten().map(|one| one.covered * one.calls as f64).sum::<f64>() as u64
+        self.phases.iter().flatten().map(Loop::modelled).sum::<f64>() as u64
     }
 
     fn leave_out(&mut self, calls: usize, threads: usize) {
@@ -170,7 +193,50 @@ fn at_once(spans: &[(u64, u64)]) -> usize {
 /// The pieces of a loop that have a kept shape, and their shapes.
 type WeightedShapes = Vec<(NonZeroU32, Vec<ElementId>, f64)>;
 
-impl Loop {
+/// What a shape stands for.
+#[derive(Clone, Copy, Debug, Default)]
+struct ShapeWork {
+    calls: f64,
+    /// Nanoseconds in them.
+    inside: f64,
+}
+
+impl ShapeWork {
+    fn add(&mut self, steps: &[CallStep]) {
+        self.calls += steps.len() as f64;
+        self.inside += steps.iter().map(|step| f64::from(step.duration)).sum::<f64>();
+    }
+
+    fn times(self, factor: f64) -> Self {
+        Self { calls: self.calls * factor, inside: self.inside * factor }
+    }
+
+    /// True if it is less in each way.
+    fn is_below(self, other: Self) -> bool {
+        self.calls < other.calls && self.inside < other.inside
+    }
+}
+
+/// Threads that are alike, cut into iterations.
+#[derive(Debug)]
+struct CutGroup {
+    group: usize,
+    /// Those of the program, without its halts.
+    calls: usize,
+    threads: usize,
+    instances: usize,
+    begin: u64,
+    end: u64,
+    steps: usize,
+    cut: Cut,
+    score: Score,
+    shapes: Vec<Vec<Option<NonZeroU32>>>,
+    parser: Parser,
+    symbols: Symbols,
+    shared: Option<SharedSync>,
+}
+
+impl CutGroup {
     /// `calls`: those of the program, without its halts.
     fn new(
         (group, calls): (usize, usize),
@@ -185,40 +251,54 @@ impl Loop {
         let mut ids: Vec<u32> = units.iter().map(|unit| unit.thread).collect();
         ids.sort_unstable();
         ids.dedup();
-        let instances = at_once(&spans);
         let mut symbols = Symbols::new(symbols);
         let (cut, score) = cut::choose(units.into_iter().map(|unit| unit.steps).collect(), &mut symbols);
         let mut parser = Parser::folding();
         let shapes = cut::shapes_of(&cut.steps, &cut.bounds, &mut parser, &mut symbols);
-        let pieces = Iterations { steps: &cut.steps, bounds: &cut.bounds, shapes: &shapes };
-        let (main, rare) = split_rare(kept_shapes(&pieces, &parser, steps)?, &pieces);
-        let body = LoopBody::new(&pieces, &mut parser, &main, &mut symbols);
-        let rare = rare.map(|(every, shapes)| (every, LoopBody::new(&pieces, &mut parser, &shapes, &mut symbols)));
-        let commit = shared.and_then(|SharedSync { set, covered, steps, bounds, .. }| {
-            let body = LoopBody::of_pieces(&[steps], &[bounds], Parser::default(), &mut symbols)?;
-            Some(LoopCommit { set, covered, body })
-        });
         // What is before the first iteration is no part of it.
         let first =
             cut.steps.iter().zip(&cut.bounds).filter_map(|(steps, pieces)| Some(steps[pieces.first()?.0].start));
         let begin = first.min().unwrap_or(begin);
+        let (threads, instances) = (ids.len(), at_once(&spans));
+        Some(Self { group, calls, threads, instances, begin, end, steps, cut, score, shapes, parser, symbols, shared })
+    }
+
+    /// The loop of the shapes that are worth this much.
+    fn in_loop(&mut self, floor: ShapeWork) -> Option<Loop> {
+        let Self { cut, parser, symbols, .. } = self;
+        let pieces = Iterations { steps: &cut.steps, bounds: &cut.bounds, shapes: &self.shapes };
+        let (main, rare) = split_rare(kept_shapes(&pieces, parser, self.steps, floor)?, &pieces);
+        let body = LoopBody::new(&pieces, parser, &main, symbols, floor);
+        let rare = rare.map(|(every, shapes)| (every, LoopBody::new(&pieces, parser, &shapes, symbols, floor)));
+        let commit = self.shared.as_ref().and_then(|SharedSync { set, covered, steps, bounds, .. }| {
+            let (steps, bounds) = (std::slice::from_ref(steps), std::slice::from_ref(bounds));
+            let body = LoopBody::of_pieces(steps, bounds, Parser::default(), symbols, floor)?;
+            Some(LoopCommit { set: *set, covered: *covered, body })
+        });
         let covered = body.covered + rare.as_ref().map_or(0, |(_, body)| body.covered);
-        Some(Self {
-            group,
-            threads: ids.len(),
-            instances,
-            calls,
+        Some(Loop {
+            group: self.group,
+            threads: self.threads,
+            instances: self.instances,
+            calls: self.calls,
             iterations: body.times,
             by: cut.by,
-            score,
-            symbols,
+            score: self.score,
+            symbols: symbols.clone(),
             body,
             commit,
             rare,
-            covered: (covered as f64 / steps.max(1) as f64).min(1.0),
-            begin,
-            end,
+            covered: (covered as f64 / self.steps.max(1) as f64).min(1.0),
+            begin: self.begin,
+            end: self.end,
         })
+    }
+}
+
+impl Loop {
+    /// Calls that it has.
+    pub(crate) fn modelled(&self) -> f64 {
+        self.covered * self.calls as f64
     }
 
     /// Nanoseconds that all threads were busy with it.
@@ -228,17 +308,19 @@ impl Loop {
 }
 
 /// The shapes that most calls are in, each with the number of its pieces.
-fn kept_shapes(all: &Iterations, parser: &Parser, calls: usize) -> Option<WeightedShapes> {
+fn kept_shapes(all: &Iterations, parser: &Parser, calls: usize, floor: ShapeWork) -> Option<WeightedShapes> {
     // Of each shape: its pieces, their calls, and how far the last piece is from the first of its thread, from 0 to 1.
     let mut counts: HashMap<NonZeroU32, (usize, usize, f64)> = HashMap::new();
+    let mut works: HashMap<NonZeroU32, ShapeWork> = HashMap::new();
     let mut whole = 0;
-    for (bounds, shapes) in all.bounds.iter().zip(all.shapes) {
+    for ((steps, bounds), shapes) in all.steps.iter().zip(all.bounds).zip(all.shapes) {
         for (n, ((begin, end), shape)) in bounds.iter().zip(shapes).enumerate() {
             let Some(shape) = shape else { continue };
             whole += end - begin;
             let count = counts.entry(*shape).or_default();
             count.0 += 1;
             count.1 += end - begin;
+            works.entry(*shape).or_default().add(&steps[*begin..*end]);
             count.2 = count.2.max(n as f64 / shapes.len() as f64);
         }
     }
@@ -254,6 +336,9 @@ fn kept_shapes(all: &Iterations, parser: &Parser, calls: usize) -> Option<Weight
         }
         if kept.len() == MOST_SHAPES || covered as f64 >= ENOUGH * whole as f64 || length * 250 < calls {
             break;
+        }
+        if works.get(&shape).is_none_or(|work| work.is_below(floor)) {
+            continue;
         }
         covered += length;
         kept.push((shape, parser.shape_of(shape).to_vec(), pieces as f64));
@@ -303,7 +388,13 @@ struct Iterations<'a> {
 
 impl LoopBody {
     /// Goes through all pieces with a kept shape, and notes at each leaf what was seen.
-    fn new(all: &Iterations, parser: &mut Parser, shapes: &WeightedShapes, symbols: &mut Symbols) -> Self {
+    fn new(
+        all: &Iterations,
+        parser: &mut Parser,
+        shapes: &WeightedShapes,
+        symbols: &mut Symbols,
+        floor: ShapeWork,
+    ) -> Self {
         let tree = ShapeTree::new(shapes, parser, symbols);
         let numbers: HashMap<NonZeroU32, usize> =
             shapes.iter().enumerate().map(|(n, (number, ..))| (*number, n)).collect();
@@ -342,7 +433,7 @@ impl LoopBody {
         let mut sessions = BTreeMap::new();
         for (leaf, pieces) in found {
             let parser = Parser::from_slot(symbols.get(tree.leaves[leaf]).slot);
-            match Self::of_pieces(all.steps, &pieces, parser, symbols) {
+            match Self::of_pieces(all.steps, &pieces, parser, symbols, floor) {
                 Some(body) => drop(sessions.insert(leaf, body)),
                 // What the script lacks.
                 None => covered -= calls_in(&pieces).min(covered),
@@ -357,11 +448,12 @@ impl LoopBody {
         bounds: &[Vec<(usize, usize)>],
         mut parser: Parser,
         symbols: &mut Symbols,
+        floor: ShapeWork,
     ) -> Option<Self> {
         let shapes = cut::shapes_of(steps, bounds, &mut parser, symbols);
         let pieces = Iterations { steps, bounds, shapes: &shapes };
-        let kept = kept_shapes(&pieces, &parser, calls_in(bounds))?;
-        Some(Self::new(&pieces, &mut parser, &kept, symbols))
+        let kept = kept_shapes(&pieces, &parser, calls_in(bounds), floor)?;
+        Some(Self::new(&pieces, &mut parser, &kept, symbols, floor))
     }
 
     fn cost(&self) -> u64 {
@@ -374,18 +466,23 @@ fn calls_in(bounds: &[Vec<(usize, usize)>]) -> usize {
     bounds.iter().flatten().map(|(from, to)| to - from).sum()
 }
 
-/// The sessions one after another: each ends with a close.
+/// The sessions one after another: each ends when all is closed that it opened.
 fn sessions_in<'a>(
     steps: &'a [CallStep],
     (first, last): (usize, usize),
     symbols: &'a Symbols,
 ) -> impl Iterator<Item = (usize, usize)> + 'a {
-    let mut begin = first;
-    let is_close =
-        |step: &CallStep| matches!(symbols.get(step.symbol).action, CallAction::CloseFile | CallAction::CloseDir);
-    (first..last).filter(move |n| is_close(&steps[*n])).map(move |n| {
-        let range = (begin, n + 1);
-        begin = n + 1;
-        range
+    let (mut begin, mut open) = (first, 0u32);
+    (first..last).filter_map(move |n| {
+        let symbol = symbols.get(steps[n].symbol);
+        match symbol.action {
+            CallAction::CloseFile | CallAction::CloseDir => open = open.saturating_sub(1),
+            action if action.opens() && symbol.slot != NO_SLOT => {
+                open += 1;
+                return None;
+            }
+            _ => return None,
+        }
+        (open == 0).then(|| (std::mem::replace(&mut begin, n + 1), n + 1))
     })
 }

@@ -10,11 +10,13 @@ use std::num::NonZeroU32;
 const LONGEST_BLOCK: usize = 12;
 /// Pieces with more items are not taken apart: they are no iteration of a loop.
 pub(crate) const MOST_ITEMS: usize = 10_000;
+/// The most files that are open together in one session, as in a copy.
+const MOST_TOGETHER: usize = 3;
 /// Slots for files that are opened and closed; others are for those that stay open.
 const MOST_SLOTS: usize = 100;
 
 /// The symbols of a model. Those of files in slots are added as pieces are parsed.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Symbols {
     all: Vec<CallSymbol>,
     numbers: HashMap<CallSymbol, u16>,
@@ -78,8 +80,8 @@ pub(crate) struct Parser {
     folds: bool,
     /// Slots that other files have.
     others: usize,
-    /// The kinds of sessions: how the file is opened, and what is done with it.
-    kinds: Vec<(CallSymbol, BTreeSet<CallAction>)>,
+    /// The kinds of sessions: how the first file is opened, and what is done, on files of which sets.
+    kinds: Vec<(CallSymbol, BTreeSet<(CallAction, u16)>)>,
     /// Calls on the name of a file that was open before the piece.
     pub(crate) lost: usize,
     /// The shapes, by their numbers less one.
@@ -174,33 +176,21 @@ impl Parser {
         Some(ParsedPiece { runs, parts })
     }
 
-    /// The items with each session as one: from an open to its close, with nothing else between.
+    /// The items with each session as one: from an open to the close of all that was opened since, with nothing else between.
     fn folded(&mut self, items: &[CallRun], symbols: &mut Symbols) -> Option<Vec<CallRun>> {
         let mut all: Vec<CallRun> = Vec::new();
         let mut at = 0;
         while at < items.len() {
             let open = symbols.get(items[at].symbol);
-            let is_open = open.slot != NO_SLOT && open.action.row().names == ActionTarget::Opens;
-            let own = |item: &CallRun| symbols.get(item.symbol).slot == open.slot;
-            let is_close = |item: &CallRun| {
-                matches!(symbols.get(item.symbol).action, CallAction::CloseFile | CallAction::CloseDir)
-            };
-            let length = is_open.then(|| items[at..].iter().take_while(|item| own(item)).position(is_close)).flatten();
-            let Some(length) = length else {
+            let Some(length) = session_length(&items[at..], symbols) else {
                 all.push(items[at]);
                 at += 1;
                 continue;
             };
-            let session = &items[at..=at + length];
-            // A copy needs the other file too.
-            if session.iter().any(|item| symbols.get(item.symbol).action == CallAction::CopyRange) {
-                all.push(items[at]);
-                at += 1;
-                continue;
-            }
-            let actions =
-                session.iter().map(|item| symbols.get(item.symbol).action).filter(|action| !action.is_minor());
-            let kind = (open.anywhere(), actions.collect());
+            let session = &items[at..at + length];
+            let calls = session.iter().map(|item| symbols.get(item.symbol));
+            let telling = calls.filter(|symbol| !symbol.action.is_minor() && !symbol.action.is_halt());
+            let kind = (open.anywhere(), telling.map(|symbol| (symbol.action, symbol.set)).collect());
             let number = self.kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
                 self.kinds.push(kind);
                 self.kinds.len() - 1
@@ -215,7 +205,7 @@ impl Parser {
                 }
                 _ => all.push(CallRun { symbol, first: session[0].first, steps, repeats: 1 }),
             }
-            at += length + 1;
+            at += length;
         }
         Some(all)
     }
@@ -229,6 +219,41 @@ impl Parser {
         let common = counts.into_iter().filter(|(_, count)| *count > 0 && count * 20 >= pieces.len());
         self.known_blocks = common.map(|(id, _)| self.elements[id as usize].clone()).collect();
     }
+}
+
+/// How many items a session has that begins here. `None` if none does, or if it uses other files too.
+fn session_length(items: &[CallRun], symbols: &Symbols) -> Option<usize> {
+    let begin = symbols.get(items.first()?.symbol);
+    let (mut open, mut opens): (Vec<u8>, usize) = (Vec::new(), 0);
+    for (n, item) in items.iter().enumerate() {
+        let symbol = symbols.get(item.symbol);
+        match symbol.action {
+            // A halt has its place in what is open meanwhile.
+            CallAction::Await if n > 0 => {}
+            action if action.row().names == ActionTarget::Opens && symbol.slot != NO_SLOT => {
+                opens += 1;
+                // A walk through a directory has sessions of its own.
+                let is_walk = opens > 1 && [begin.action, symbol.action].contains(&CallAction::OpenDir);
+                if is_walk || opens > MOST_TOGETHER {
+                    return None;
+                }
+                // By itself it has the slots from its first one on.
+                let free = (begin.slot..=u8::MAX).find(|slot| !open.contains(slot));
+                open.push(free.filter(|slot| *slot == symbol.slot)?);
+            }
+            CallAction::CloseFile | CallAction::CloseDir => {
+                open.remove(open.iter().position(|slot| *slot == symbol.slot)?);
+                if open.is_empty() {
+                    return Some(n + 1);
+                }
+            }
+            _ if !open.contains(&symbol.slot) => return None,
+            // A copy needs the other file too.
+            CallAction::CopyRange if !open.iter().any(|slot| u16::from(*slot) == symbol.to) => return None,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// A run of equal calls, or of sessions of a kind.

@@ -14,6 +14,8 @@ const FEW_CLOSES: u32 = 20;
 const MANY: usize = 8;
 const SHORT: f64 = 0.2;
 const FOLLOWING: usize = 4;
+/// A thread with fewer calls has no part in the script.
+const FEW_CALLS: u64 = 8;
 
 /// How often a process closed a file, and how often another thread than that which opened it did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,6 +40,8 @@ pub(crate) struct ThreadPools {
     pools: HashMap<u32, u32>,
     /// Those that follow others, each with the first of them.
     followers: HashMap<u32, u32>,
+    /// Those that make more than a few calls.
+    callers: HashSet<u32>,
 }
 
 impl ThreadPools {
@@ -49,7 +53,9 @@ impl ThreadPools {
             closes.iter().filter(|(_, closes)| is_pool(closes)).map(|(process, _)| *process).collect();
         let (pooled, others): (Vec<_>, Vec<_>) = lives.iter().partition(|(_, life)| pools.contains(&life.process));
         let pools = pooled.into_iter().map(|(thread, life)| (*thread, life.process)).collect();
-        Self { pools, followers: followers(others.into_iter().map(|(thread, life)| (*thread, *life)).collect()) }
+        let followers = followers(others.into_iter().map(|(thread, life)| (*thread, *life)).collect());
+        let callers = lives.iter().filter(|(_, life)| life.calls >= FEW_CALLS).map(|(thread, _)| *thread).collect();
+        Self { pools, followers, callers }
     }
 
     /// The number of threads in pools.
@@ -83,7 +89,9 @@ impl ThreadPools {
             TraceEvent::Wait(wait) => {
                 let mut wait = *wait;
                 wait.thread = self.one(wait.thread);
-                wait.woken_by = wait.woken_by.map(|thread| self.one(thread));
+                // Of who computes only there is nothing in the script: the wait is as one for what is not traced.
+                let waker = wait.woken_by.filter(|thread| self.has(*thread) || self.callers.contains(thread));
+                wait.woken_by = waker.map(|thread| self.one(thread));
                 (wait.woken_by != Some(wait.thread)).then_some(Cow::Owned(TraceEvent::Wait(wait)))
             }
             _ => Some(Cow::Borrowed(event)),

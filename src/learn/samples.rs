@@ -10,6 +10,10 @@ const KEPT: usize = 4096;
 /// Runs of which this share is one call are single calls.
 const MOSTLY_ONE: f64 = 0.97;
 
+/// Nanoseconds of a long sleep, and how many of them say how often there is one.
+const LONG_SLEEP: u64 = 200_000;
+const LEAST_SLEPT: u64 = 3;
+
 /// Some of many values, each with the same chance; the same ones each time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SampledValues {
@@ -73,6 +77,9 @@ pub(crate) struct LeafSamples {
     pub(crate) running: u64,
     pub(crate) asleep: u64,
     pub(crate) inside: u64,
+    /// Runs with a long sleep before or in them, and nanoseconds of these sleeps.
+    slept: u64,
+    slept_for: u64,
 }
 
 impl LeafSamples {
@@ -84,6 +91,11 @@ impl LeafSamples {
             self.running += u64::from(step.running);
             self.asleep += u64::from(step.asleep);
             self.inside += u64::from(step.duration);
+        }
+        let asleep = run.iter().map(|step| u64::from(step.asleep)).sum::<u64>();
+        if asleep >= LONG_SLEEP {
+            self.slept += 1;
+            self.slept_for += asleep;
         }
         let moves = |step: &&CallStep| step.bits & bits::END == 0;
         let at_end = run.iter().filter(|step| !moves(step)).map(|step| u64::from(step.bytes)).max();
@@ -115,6 +127,13 @@ impl LeafSamples {
         };
         let is_whole = first.bits & bits::START != 0 && last.bits & bits::TO_END != 0;
         self.whole += u64::from(is_next && is_whole);
+    }
+
+    /// The share of runs with a long sleep and the nanoseconds of one, if few have such.
+    pub(crate) fn rare_sleep(&self) -> Option<(f64, f64)> {
+        let often = self.slept >= LEAST_SLEPT && self.slept * 5_000 >= self.runs;
+        let is_rare = often && self.slept * 2 < self.runs && self.slept_for / self.runs >= LONG_SLEEP;
+        is_rare.then(|| (self.slept as f64 / self.runs as f64, self.slept_for as f64 / self.slept as f64))
     }
 
     /// The share of calls with this bit of their place.

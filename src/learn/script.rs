@@ -112,6 +112,20 @@ impl<'a> ScriptWriter<'a> {
         all.into_iter().map(without).collect()
     }
 
+    /// The lines of the script without its header, without those of its tables.
+    pub(crate) fn lines(mut self, model: &LearnedModel) -> usize {
+        self.about_waits();
+        let script = self.write(model);
+        let tables = ["=randvar(", "_file_sizes=\""];
+        let is_table = |line: &str| line.starts_with("set $") && tables.iter().any(|table| line.contains(table));
+        let mut in_table = false;
+        let others = script.lines().filter(|line| {
+            in_table = is_table(line) || in_table && line.starts_with(' ');
+            !in_table
+        });
+        others.count()
+    }
+
     /// The whole script but its header.
     pub(crate) fn write(mut self, model: &LearnedModel) -> String {
         let ends = self.ends;
@@ -198,10 +212,8 @@ impl<'a> ScriptWriter<'a> {
         }
         for n in self.with_dirs.clone() {
             let set = self.set(n);
-            let all = set.leafdirs + set.leafdirs_existing;
-            let all = (all + if self.changes.dirs_by_chance.contains(&n) { room(all) } else { 0 }).max(1);
+            let (all, percent) = self.directories(n, set);
             let _ = writeln!(settings, "set ${}_directories={all} * $files", set.name);
-            let percent = if set.leafdirs_existing > 0 { set.leafdirs_existing * 100 / all } else { 0 };
             let prealloc = if percent > 0 { format!(",prealloc={percent}") } else { String::new() };
             let _ = writeln!(
                 text,
@@ -210,6 +222,19 @@ impl<'a> ScriptWriter<'a> {
             );
         }
         text
+    }
+
+    /// The directories that are made or removed, and the per cent that exist at the beginning: enough for what is removed
+    /// by chance before others are made.
+    fn directories(&self, n: u16, set: &LearnedSet) -> (u64, u64) {
+        let known = set.leafdirs + set.leafdirs_existing;
+        let steps = if self.changes.dirs_by_chance.contains(&n) { room(known) } else { 0 };
+        let of = |all: &BTreeMap<u16, u64>| all.get(&n).copied().unwrap_or(0);
+        let (made, removed) = (of(&self.changes.dirs_made), of(&self.changes.dirs_removed));
+        let ahead = if removed > 0 { removed.saturating_sub(made) + steps } else { 0 };
+        let existing = set.leafdirs_existing.max(ahead);
+        let all = (known.max(existing + made) + steps).max(1);
+        (all, (existing * 100).div_ceil(all))
     }
 
     /// The files of a set, and the per cent that exist at the beginning: enough for what is made and removed by chance.

@@ -347,7 +347,9 @@ impl<'a> StreamBuilder<'a> {
         let Some((path, action)) = known else {
             let (calls, bytes) = self.streams.not_modelled.entry(call.kind.get().name).or_default();
             *calls += 1;
-            *bytes = bytes.saturating_add(call.bytes().or(call.wanted).unwrap_or(0));
+            // One that failed has moved none.
+            let moved = call.bytes().or(call.wanted).filter(|_| call.result >= 0);
+            *bytes = bytes.saturating_add(moved.unwrap_or(0));
             self.threads.entry(call.thread).or_default().time_before(call);
             return;
         };
@@ -460,6 +462,11 @@ impl<'a> StreamBuilder<'a> {
         };
         let short = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         if is_dropped || is_implied {
+            return;
+        }
+        // The close of a copy, or of what another process opened.
+        if matches!(action, CallAction::CloseFile | CallAction::CloseDir) && !is_open {
+            self.streams.not_modelled.entry(call.kind.get().name).or_default().0 += 1;
             return;
         }
         let (running, asleep) = std::mem::take(&mut thread.pending);

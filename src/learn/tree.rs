@@ -20,7 +20,7 @@ pub(crate) enum LoopNode {
 }
 
 /// The tree of some shapes, and which leaves each shape has.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ShapeTree {
     pub(crate) root: LoopNode,
     /// The symbol of each leaf.
