@@ -22,6 +22,8 @@ const SCALES: [(&str, &str); 3] = [
     ("$files", "a factor of the numbers of files and directories"),
     ("$scale", "a factor of the sizes of files, not of single reads and writes"),
 ];
+/// The least share of the calls of a phase whose transactions stand for a run.
+const MOST_OF_ALL: f64 = 0.9;
 /// A process with a smaller share of the calls does not count, in hundredths.
 const SMALL_PROCESS: usize = 1;
 
@@ -117,9 +119,19 @@ pub(crate) struct ScriptHeader<'a> {
 }
 
 impl ScriptHeader<'_> {
-    /// What ends the iterations of the loop that takes most time, with the name of that.
+    /// What ends the iterations of the loop that takes most time, with the name of that. `None` if its phase is not most of
+    /// what the program does: then a run is the unit.
     pub(crate) fn transaction(&self) -> Option<(String, TransactionEnd)> {
         let n = self.model.costliest()?;
+        let own = self.model.phases.iter().scan(0, |end, phase| {
+            *end += phase.len();
+            Some((*end, phase))
+        });
+        let (_, own) = own.into_iter().find(|(end, _)| n < *end)?;
+        let calls = |phase: &[Loop]| phase.iter().map(Loop::modelled).sum::<f64>();
+        if calls(own) < MOST_OF_ALL * self.model.phases.iter().map(|phase| calls(phase)).sum::<f64>() {
+            return None;
+        }
         match self.model.phases.iter().flatten().nth(n)?.by {
             // A halt is no call.
             CutBy::Anchor(anchor) if !anchor.symbol.action.is_halt() => {

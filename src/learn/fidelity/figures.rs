@@ -251,6 +251,9 @@ impl Look {
                 figures.not_modelled = figures.not_modelled.saturating_add(moved);
             }
             let (Some(action), Some(path), Some(end)) = (action, call.path, end) else { return };
+            // A write at the end of a file in one call is one of vectors, of a script.
+            let is_append = self.run.threads.is_some() && call.kind.get().name == "pwritev2";
+            let action = if is_append { CallAction::Write } else { action };
             let is_end = end.is(action) && is_measured;
             // The engine may look at a file by itself, which separates no calls in a row.
             if !is_end && matches!(action, CallAction::StatPath | CallAction::StatMissing | CallAction::StatOpen) {

@@ -224,7 +224,7 @@ fn calls_in_a_row_end_one_transaction() {
 }
 
 /// A script's trace: its first thread makes and removes the files, one watches the space, and two work.
-fn script_trace() -> Vec<u8> {
+fn script_trace(write: &str) -> Vec<u8> {
     let mut trace = MadeTrace::new();
     let annotate = |trace: &mut MadeTrace, what: &str, thread: u32| {
         trace.call("access", &format!("/e/wmlrun annotation: {what}"), |call| {
@@ -248,7 +248,7 @@ fn script_trace() -> Vec<u8> {
     for n in 0..60 {
         // The second worker ends earlier.
         let thread = if n < 40 { 8 + n % 2 } else { 8 };
-        trace.moves("pwrite64", "/e/log/a", n * 100, n * 100, 100);
+        trace.moves(write, "/e/log/a", n * 100, n * 100, 100);
         trace.last().thread = thread as u32;
         trace.call("fsync", "/e/log/a", |call| call.thread = thread as u32);
         trace.call("statfs", "/e", |call| call.thread = 12);
@@ -268,7 +268,8 @@ fn script_trace() -> Vec<u8> {
 fn of_a_script_only_the_calls_of_its_threads_count() {
     let of = |line: Option<&str>| {
         let end = line.map(|line| TransactionEnd::in_script(line).unwrap());
-        TracedRun::read(Cursor::new(script_trace()), TracedSide::Script { dir: b"/e" }, end.as_ref()).unwrap()
+        let trace = script_trace("pwrite64");
+        TracedRun::read(Cursor::new(trace), TracedSide::Script { dir: b"/e" }, end.as_ref()).unwrap()
     };
     let run = of(Some("# Transaction: loop1, ends with `fsync` of log.\n"));
     // 40 and 20 ends; each thread's calls are those between its own first and last.
@@ -280,6 +281,18 @@ fn of_a_script_only_the_calls_of_its_threads_count() {
     // As a whole.
     let run = of(None);
     assert_eq!((run.is_whole, run.summary.calls(), run.files), (true, 120, 2.0));
+}
+
+#[test]
+fn a_write_at_the_end_in_one_call_ends_a_transaction_of_a_script() {
+    let end = TransactionEnd::in_script("# Transaction: loop1, ends with `write` of log.\n").unwrap();
+    let of = |write| {
+        let (trace, dir) = (Cursor::new(script_trace(write)), b"/e");
+        TracedRun::read(trace, TracedSide::Script { dir }, Some(&end)).unwrap().transactions
+    };
+    assert_eq!([of("pwrite64"), of("pwritev2")], [58, 58]);
+    // Control: one of several buffers is another flowop.
+    assert_eq!(of("pwritev"), 1);
 }
 
 #[test]
