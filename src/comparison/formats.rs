@@ -96,26 +96,16 @@ pub fn find_format(name: &str) -> Option<&'static ComparisonFormat> {
 
 /// The observations of a metric, with its estimate.
 pub(super) fn series(metric: &str, estimate: Option<Estimate>, values: &[f64]) -> Series {
-    let direction = metric.parse::<Metric>().map_or(Direction::HigherIsBetter, |metric| metric.direction());
+    let known = metric.parse::<Metric>().ok();
+    let direction = known.as_ref().map_or(Direction::HigherIsBetter, Metric::direction);
     Series {
         metric: metric.to_owned(),
-        unit: go_unit(metric),
+        unit: known.as_ref().map_or("value", Metric::go_unit),
         better: go_direction(direction),
         value: estimate.map(|estimate| estimate.value),
         ends: estimate.and_then(Estimate::ends),
         values: values.to_vec(),
         ..Series::default()
-    }
-}
-
-/// The unit of a metric in Go's benchmarks.
-fn go_unit(metric: &str) -> &'static str {
-    match metric.rsplit('.').next().unwrap_or_default() {
-        "ops" => "ops/s",
-        "mib" => "MiB/s",
-        "value" => "value",
-        "seconds" => "s",
-        _ => "ns/op",
     }
 }
 

@@ -239,6 +239,7 @@ fn benchstat_knows_in_which_direction_a_unit_improves() {
             .starts_with("Unit ops/s better=higher\nside: A\nBenchmarkVarmail 1 ")
     );
     assert!(benchstat(&compared("latency.p99", 4, RunOrder::Blocks)).starts_with("Unit ns/op better=lower\n"));
+    assert!(benchstat(&compared("cpu", 4, RunOrder::Blocks)).starts_with("Unit s better=lower\n"));
     let metric = |name: &str| RepeatedMetric { metric: name.to_owned(), ..repeated() };
     let repeats =
         Repeats { metrics: ["ops", "r|d.mib", "latency.mean", "latency.p99"].map(metric).into(), ..repeats() };

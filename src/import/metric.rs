@@ -97,6 +97,18 @@ impl MetricUnit {
         }
     }
 
+    /// The same as one word, as in Go's benchmarks.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "ns/op",
+            Self::Seconds => "s",
+            Self::Transactions => "transactions/s",
+            Self::TransactionsPerMinute => "transactions/min",
+            Self::Unknown => "value",
+            _ => self.label(),
+        }
+    }
+
     /// The number of nanoseconds in the unit; `None` if it is not one of time.
     fn nanoseconds(self) -> Option<f64> {
         match self {
@@ -430,6 +442,11 @@ impl Metric {
     /// Returns the unit of its values, if they have one in reports; else an empty text.
     pub(crate) fn unit(&self) -> &'static str {
         self.kind().map_or("", |kind| kind.unit.label())
+    }
+
+    /// Returns the unit as one word, as in Go's benchmarks.
+    pub(crate) fn go_unit(&self) -> &'static str {
+        self.kind().map_or("value", |kind| kind.unit.word())
     }
 
     /// Returns what stands above its values where the name has no room: the unit of a rate, or the end of the name.
