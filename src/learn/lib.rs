@@ -54,10 +54,11 @@ use wml_trace::{TraceEnd, TraceError, TraceEvent, TraceHeader, TraceReader};
 
 /// Lines of a script, without its header and its tables, that a person reads.
 const MOST_LINES: usize = 120;
-/// Shares of all calls, or of the time in them, that a shape has at least in a script that would have more: in turn.
+/// Shares of all calls, of the time in them or of syncs, one of which a shape has at least in a script that would have more
+/// lines: in turn.
 const LEAST_SHARES: [f64; 5] = [0.001, 0.0025, 0.005, 0.01, 0.02];
-/// The most of the calls of a longer script that a shorter one lacks.
-const MOST_LOST: f64 = 0.1;
+/// The most that a shorter script lacks of the calls of a longer one, of the bytes that these move, or of the syncs.
+const MOST_LOST: f64 = 0.125;
 
 /// A script that was learned.
 #[derive(Debug)]
@@ -109,18 +110,18 @@ pub fn learn(input: impl Read + Seek, version: &str) -> Result<LearnedScript, Tr
     })
 }
 
-/// The model whose script a person can read: without shapes that are little of all calls, as few as it takes.
+/// The model whose script a person can read: without shapes that are little of all, as few as it takes.
 fn readable(plan: &mut ModelPlan, sets: &LearnedSets, recorder_cost: Option<f64>) -> LearnedModel {
     let whole = plan.model(0.0);
     let lines = |model: &LearnedModel| ScriptWriter::new(sets, model, recorder_cost).lines(model);
     if lines(&whole) <= MOST_LINES {
         return whole;
     }
-    let least_calls = whole.modelled() as f64 * (1.0 - MOST_LOST);
+    let least_work = whole.work().map(|all| all * (1.0 - MOST_LOST));
     let mut shortest = whole;
     for least in LEAST_SHARES {
         let shorter = plan.model(least);
-        if (shorter.modelled() as f64) < least_calls {
+        if shorter.work().iter().zip(least_work).any(|(work, least)| *work < least) {
             break;
         }
         shortest = shorter;

@@ -1,6 +1,6 @@
 //! The model: phases of threads that are alike, each with its loop.
 
-use crate::action::CallAction;
+use crate::action::{ActionValues, CallAction};
 use crate::commits::{self, SharedSync};
 use crate::cut::{self, Cut, CutBy, Score};
 use crate::groups;
@@ -121,19 +121,22 @@ impl ModelPlan {
         let mut cut = Vec::new();
         for ((n, units), calls) in groups.into_iter().enumerate().zip(calls) {
             let shared = shared.iter().position(|one| one.group == n).map(|at| shared.remove(at));
-            units.iter().for_each(|unit| all.add(&unit.steps));
+            units.iter().for_each(|unit| all.add(&unit.steps, |n| symbols[usize::from(n)].action));
             cut.extend(CutGroup::new((n, calls), units, shared, &symbols));
         }
         Self { groups: cut, rest, all }
     }
 
-    /// The model of the shapes that have this share of all calls, or of the time in them, at least.
+    /// The model of the shapes that have this share of all calls, of the time in them, or of syncs at least. The first is that
+    /// of all shapes.
     pub(crate) fn model(&mut self, least: f64) -> LearnedModel {
         let mut model = self.rest.clone();
         let floor = self.all.times(least);
         let mut loops = Vec::new();
         for group in &mut self.groups {
-            match group.in_loop(floor).filter(|one| one.covered >= LEAST_COVERED) {
+            let found = group.in_loop(floor);
+            group.is_covered |= found.as_ref().is_some_and(|one| one.covered >= LEAST_COVERED);
+            match found.filter(|_| group.is_covered) {
                 Some(found) => loops.push(found),
                 None => model.leave_out(group.calls, group.threads),
             }
@@ -152,6 +155,22 @@ impl LearnedModel {
     /// Calls that loops have.
     pub(crate) fn modelled(&self) -> u64 {
         self.phases.iter().flatten().map(Loop::modelled).sum::<f64>() as u64
+    }
+
+    /// Calls that loops have, bytes that these move, and syncs.
+    pub(crate) fn work(&self) -> [f64; 3] {
+        let (mut bytes, mut syncs) = (0, 0);
+        for one in self.phases.iter().flatten() {
+            let bodies = [Some(&one.body), one.rare.as_ref().map(|(_, body)| body)];
+            for body in bodies.into_iter().chain([one.commit.as_ref().map(|commit| &commit.body)]).flatten() {
+                body.for_each_leaf(&mut |leaf, of| {
+                    let action = one.symbols.get(leaf).action;
+                    bytes += if action.row().values == ActionValues::Transfer { of.moved } else { 0 };
+                    syncs += if syncs_files(action) { of.calls } else { 0 };
+                });
+            }
+        }
+        [self.modelled() as f64, bytes as f64, syncs as f64]
     }
 
     fn leave_out(&mut self, calls: usize, threads: usize) {
@@ -199,21 +218,24 @@ struct ShapeWork {
     calls: f64,
     /// Nanoseconds in them.
     inside: f64,
+    syncs: f64,
 }
 
 impl ShapeWork {
-    fn add(&mut self, steps: &[CallStep]) {
+    fn add(&mut self, steps: &[CallStep], action: impl Fn(u16) -> CallAction) {
         self.calls += steps.len() as f64;
         self.inside += steps.iter().map(|step| f64::from(step.duration)).sum::<f64>();
+        self.syncs += steps.iter().filter(|step| syncs_files(action(step.symbol))).count() as f64;
     }
 
     fn times(self, factor: f64) -> Self {
-        Self { calls: self.calls * factor, inside: self.inside * factor }
+        Self { calls: self.calls * factor, inside: self.inside * factor, syncs: self.syncs * factor }
     }
 
     /// True if it is less in each way.
     fn is_below(self, other: Self) -> bool {
-        self.calls < other.calls && self.inside < other.inside
+        let has_syncs = self.syncs > 0.0 && self.syncs >= other.syncs;
+        self.calls < other.calls && self.inside < other.inside && !has_syncs
     }
 }
 
@@ -234,6 +256,8 @@ struct CutGroup {
     parser: Parser,
     symbols: Symbols,
     shared: Option<SharedSync>,
+    /// True if a loop of it had enough of its calls, be it with more shapes.
+    is_covered: bool,
 }
 
 impl CutGroup {
@@ -260,14 +284,29 @@ impl CutGroup {
             cut.steps.iter().zip(&cut.bounds).filter_map(|(steps, pieces)| Some(steps[pieces.first()?.0].start));
         let begin = first.min().unwrap_or(begin);
         let (threads, instances) = (ids.len(), at_once(&spans));
-        Some(Self { group, calls, threads, instances, begin, end, steps, cut, score, shapes, parser, symbols, shared })
+        Some(Self {
+            group,
+            calls,
+            threads,
+            instances,
+            begin,
+            end,
+            steps,
+            cut,
+            score,
+            shapes,
+            parser,
+            symbols,
+            shared,
+            is_covered: false,
+        })
     }
 
     /// The loop of the shapes that are worth this much.
     fn in_loop(&mut self, floor: ShapeWork) -> Option<Loop> {
         let Self { cut, parser, symbols, .. } = self;
         let pieces = Iterations { steps: &cut.steps, bounds: &cut.bounds, shapes: &self.shapes };
-        let (main, rare) = split_rare(kept_shapes(&pieces, parser, self.steps, floor)?, &pieces);
+        let (main, rare) = split_rare(kept_shapes(&pieces, (parser, symbols), self.steps, floor)?, &pieces);
         let body = LoopBody::new(&pieces, parser, &main, symbols, floor);
         let rare = rare.map(|(every, shapes)| (every, LoopBody::new(&pieces, parser, &shapes, symbols, floor)));
         let commit = self.shared.as_ref().and_then(|SharedSync { set, covered, steps, bounds, .. }| {
@@ -308,7 +347,12 @@ impl Loop {
 }
 
 /// The shapes that most calls are in, each with the number of its pieces.
-fn kept_shapes(all: &Iterations, parser: &Parser, calls: usize, floor: ShapeWork) -> Option<WeightedShapes> {
+fn kept_shapes(
+    all: &Iterations,
+    (parser, symbols): (&Parser, &Symbols),
+    calls: usize,
+    floor: ShapeWork,
+) -> Option<WeightedShapes> {
     // Of each shape: its pieces, their calls, and how far the last piece is from the first of its thread, from 0 to 1.
     let mut counts: HashMap<NonZeroU32, (usize, usize, f64)> = HashMap::new();
     let mut works: HashMap<NonZeroU32, ShapeWork> = HashMap::new();
@@ -320,7 +364,7 @@ fn kept_shapes(all: &Iterations, parser: &Parser, calls: usize, floor: ShapeWork
             let count = counts.entry(*shape).or_default();
             count.0 += 1;
             count.1 += end - begin;
-            works.entry(*shape).or_default().add(&steps[*begin..*end]);
+            works.entry(*shape).or_default().add(&steps[*begin..*end], |n| symbols.get(n).action);
             count.2 = count.2.max(n as f64 / shapes.len() as f64);
         }
     }
@@ -452,14 +496,26 @@ impl LoopBody {
     ) -> Option<Self> {
         let shapes = cut::shapes_of(steps, bounds, &mut parser, symbols);
         let pieces = Iterations { steps, bounds, shapes: &shapes };
-        let kept = kept_shapes(&pieces, &parser, calls_in(bounds), floor)?;
+        let kept = kept_shapes(&pieces, (&parser, symbols), calls_in(bounds), floor)?;
         Some(Self::new(&pieces, &mut parser, &kept, symbols, floor))
+    }
+
+    /// The symbol of each leaf, also of those in sessions, with what was seen there.
+    fn for_each_leaf(&self, with: &mut dyn FnMut(u16, &LeafSamples)) {
+        for (leaf, samples) in self.tree.leaves.iter().zip(&self.leaves) {
+            with(*leaf, samples);
+        }
+        self.sessions.values().for_each(|body| body.for_each_leaf(with));
     }
 
     fn cost(&self) -> u64 {
         let own: u64 = self.leaves.iter().map(|leaf| leaf.inside + leaf.running).sum();
         own + self.sessions.values().map(Self::cost).sum::<u64>()
     }
+}
+
+fn syncs_files(action: CallAction) -> bool {
+    matches!(action, CallAction::Fsync | CallAction::Fdatasync | CallAction::FsyncDir)
 }
 
 fn calls_in(bounds: &[Vec<(usize, usize)>]) -> usize {
@@ -485,4 +541,20 @@ fn sessions_in<'a>(
         }
         (open == 0).then(|| (std::mem::replace(&mut begin, n + 1), n + 1))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_with_a_sync_is_not_little() {
+        let floor = ShapeWork { calls: 1000.0, inside: 1e6, syncs: 10.0 }.times(0.02);
+        let little = ShapeWork { calls: 5.0, inside: 100.0, syncs: 0.0 };
+        assert!(little.is_below(floor));
+        assert!(!ShapeWork { syncs: 1.0, ..little }.is_below(floor));
+        assert!(!ShapeWork { inside: 1e5, ..little }.is_below(floor));
+        // Of a program that never syncs, and where everything is taken.
+        assert!(little.is_below(ShapeWork { syncs: 0.0, ..floor }) && !little.is_below(ShapeWork::default()));
+    }
 }
