@@ -63,7 +63,7 @@ pub(super) fn floor(args: &RepeatArgs) -> Result<u8, Failure> {
     let rule = RuleWanted::Ab { tolerance: DEFAULT_TOLERANCE, blocks };
     let directory = directory.map(|dir| format!("--dir {}", joined(&[dir]))).unwrap_or_default();
     let (common, script) = (&common, args.script.as_deref().unwrap_or(DEFAULT_SCRIPT));
-    // Response times of a few runs of an open loop vary too much.
+    // Also of open loops: response times of a few runs vary more than a floor can say.
     let ops = [Metric::ops()];
     let metric = if args.metrics.is_empty() { &ops[..] } else { &args.metrics };
     let wanted = || wanted(common, script, &[&directory, &directory], metric, rule, args.hooks.0.clone());

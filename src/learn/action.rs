@@ -149,6 +149,11 @@ impl CallAction {
         )
     }
 
+    /// True if it waits until files or directories are on the disk.
+    pub(crate) fn syncs(self) -> bool {
+        matches!(self, Self::Fsync | Self::Fdatasync | Self::FsyncDir | Self::FdatasyncDir)
+    }
+
     /// True if it is no call but a place in a loop at which threads wait.
     pub(crate) fn is_halt(self) -> bool {
         matches!(self, Self::Await | Self::Commit)

@@ -28,13 +28,18 @@ pub(crate) fn parts(thread: u32, steps: Vec<CallStep>, symbols: &[CallSymbol]) -
     joined(parts.collect(), symbols).into_iter().map(|steps| ThreadPart { thread, steps }).collect()
 }
 
-/// Parts that follow one another and do the same are one: a pause between them is time of what they do.
+/// Parts that follow one another and do the same are one: a pause between them is time of what they do, as long as a call has
+/// room for it.
 fn joined(parts: Vec<Vec<CallStep>>, symbols: &[CallSymbol]) -> Vec<Vec<CallStep>> {
     let mut all: Vec<Vec<CallStep>> = Vec::new();
     let mut last = CallMix::new();
     for part in parts {
         let own = mix(&part, symbols);
-        match all.last_mut().filter(|_| cosine(&last, &own) >= ALIKE) {
+        let begin = part.first().map_or(0, |step| step.start);
+        let is_near = |before: &[CallStep]| {
+            before.last().is_none_or(|step| begin.saturating_sub(step.end()) < u64::from(u32::MAX))
+        };
+        match all.last_mut().filter(|before| is_near(before) && cosine(&last, &own) >= ALIKE) {
             Some(before) => {
                 before.extend(part);
                 own.into_iter().for_each(|(key, n)| *last.entry(key).or_default() += n);
@@ -79,7 +84,7 @@ impl PartWork {
                 let row = symbols[usize::from(step.symbol)].action;
                 let moves = row.row().values == ActionValues::Transfer;
                 all.bytes = all.bytes.saturating_add(if moves { u64::from(step.bytes) } else { 0 });
-                all.syncs += usize::from(matches!(row, CallAction::Fsync | CallAction::Fdatasync));
+                all.syncs += usize::from(row.syncs());
             }
         }
         all

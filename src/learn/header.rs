@@ -23,7 +23,7 @@ const SCALES: [(&str, &str); 3] = [
     ("$scale", "a factor of the sizes of files, not of single reads and writes"),
 ];
 /// The least share of the calls of a phase whose transactions stand for a run.
-const MOST_OF_ALL: f64 = 0.9;
+const LEAST_OF_ALL: f64 = 0.9;
 /// A process with a smaller share of the calls does not count, in hundredths.
 const SMALL_PROCESS: usize = 1;
 
@@ -129,7 +129,7 @@ impl ScriptHeader<'_> {
         });
         let (_, own) = own.into_iter().find(|(end, _)| n < *end)?;
         let calls = |phase: &[Loop]| phase.iter().map(Loop::modelled).sum::<f64>();
-        if calls(own) < MOST_OF_ALL * self.model.phases.iter().map(|phase| calls(phase)).sum::<f64>() {
+        if calls(own) < LEAST_OF_ALL * self.model.phases.iter().map(|phase| calls(phase)).sum::<f64>() {
             return None;
         }
         match self.model.phases.iter().flatten().nth(n)?.by {

@@ -54,8 +54,8 @@ use wml_trace::{TraceEnd, TraceError, TraceEvent, TraceHeader, TraceReader};
 
 /// Lines of a script, without its header and its tables, that a person reads.
 const MOST_LINES: usize = 120;
-/// Shares of all calls, of the time in them or of syncs, one of which a shape has at least in a script that would have more
-/// lines: in turn.
+/// To have fewer lines, a script leaves out shapes with less than this share of all calls, of the time in them, and of syncs.
+/// The shares are tried in turn.
 const LEAST_SHARES: [f64; 5] = [0.001, 0.0025, 0.005, 0.01, 0.02];
 /// The most that a shorter script lacks of the calls of a longer one, of the bytes that these move, or of the syncs.
 const MOST_LOST: f64 = 0.125;

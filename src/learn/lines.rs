@@ -469,8 +469,8 @@ impl LoopWriter<'_, '_> {
     }
 }
 
-/// The part with which an iteration begins: one before which the fewest syncs need a call that opens their file. Nothing is
-/// open in a slot there.
+/// The part with which an iteration begins, where nothing is open in a slot: with another one, more syncs would need a call
+/// that opens their file.
 fn first_node(body: &LoopBody, symbols: &Symbols, nodes: &[LoopNode], opened: &BTreeSet<u16>) -> usize {
     let mut halts = body.tree.leaves.iter().map(|leaf| symbols.get(*leaf).action.is_halt());
     if halts.any(|is_halt| is_halt) {

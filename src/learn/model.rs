@@ -166,7 +166,7 @@ impl LearnedModel {
                 body.for_each_leaf(&mut |leaf, of| {
                     let action = one.symbols.get(leaf).action;
                     bytes += if action.row().values == ActionValues::Transfer { of.moved } else { 0 };
-                    syncs += if syncs_files(action) { of.calls } else { 0 };
+                    syncs += if action.syncs() { of.calls } else { 0 };
                 });
             }
         }
@@ -225,7 +225,7 @@ impl ShapeWork {
     fn add(&mut self, steps: &[CallStep], action: impl Fn(u16) -> CallAction) {
         self.calls += steps.len() as f64;
         self.inside += steps.iter().map(|step| f64::from(step.duration)).sum::<f64>();
-        self.syncs += steps.iter().filter(|step| syncs_files(action(step.symbol))).count() as f64;
+        self.syncs += steps.iter().filter(|step| action(step.symbol).syncs()).count() as f64;
     }
 
     fn times(self, factor: f64) -> Self {
@@ -477,11 +477,10 @@ impl LoopBody {
         let mut sessions = BTreeMap::new();
         for (leaf, pieces) in found {
             let parser = Parser::from_slot(symbols.get(tree.leaves[leaf]).slot);
-            match Self::of_pieces(all.steps, &pieces, parser, symbols, floor) {
-                Some(body) => drop(sessions.insert(leaf, body)),
-                // What the script lacks.
-                None => covered -= calls_in(&pieces).min(covered),
-            }
+            let body = Self::of_pieces(all.steps, &pieces, parser, symbols, floor);
+            // What the script lacks.
+            covered -= (calls_in(&pieces) - body.as_ref().map_or(0, |body| body.covered)).min(covered);
+            body.into_iter().for_each(|body| drop(sessions.insert(leaf, body)));
         }
         Self { tree, leaves, counters, sessions, times, covered }
     }
@@ -512,10 +511,6 @@ impl LoopBody {
         let own: u64 = self.leaves.iter().map(|leaf| leaf.inside + leaf.running).sum();
         own + self.sessions.values().map(Self::cost).sum::<u64>()
     }
-}
-
-fn syncs_files(action: CallAction) -> bool {
-    matches!(action, CallAction::Fsync | CallAction::Fdatasync | CallAction::FsyncDir)
 }
 
 fn calls_in(bounds: &[Vec<(usize, usize)>]) -> usize {

@@ -89,7 +89,7 @@ impl ThreadPools {
             TraceEvent::Wait(wait) => {
                 let mut wait = *wait;
                 wait.thread = self.one(wait.thread);
-                // Of who computes only there is nothing in the script: the wait is as one for what is not traced.
+                // A thread that makes next to no calls is not in the script: a wait for it is one for what is not traced.
                 let waker = wait.woken_by.filter(|thread| self.has(*thread) || self.callers.contains(thread));
                 wait.woken_by = waker.map(|thread| self.one(thread));
                 (wait.woken_by != Some(wait.thread)).then_some(Cow::Owned(TraceEvent::Wait(wait)))

@@ -11,15 +11,15 @@ fn count(script: &str, begin: &str) -> usize {
 }
 
 /// Makes, fills, syncs and moves a file, in one of many ways.
-fn start_up(trace: &mut MadeTrace, n: u64) {
+fn start_up(trace: &mut MadeTrace, n: u64, bytes: u64) {
     let (file, new) = (format!("/d/conf/{n:03}"), format!("/d/conf/new{n:03}"));
     trace.open(&new, CREATE);
     (0..8).filter(|bit| n >> bit & 1 == 1).for_each(|bit| {
         let kind = ["fsync", "fdatasync", "flock", "fchmod", "fchown", "fgetxattr", "fsetxattr", "flistxattr"];
         trace.call(kind[bit], &new, |_| ());
     });
-    trace.moves("write", &new, 0, 0, 100 + n);
-    trace.call("close", &new, |call| call.size = Some(100 + n));
+    trace.moves("write", &new, 0, 0, bytes + n);
+    trace.call("close", &new, |call| call.size = Some(bytes + n));
     trace.call("renameat2", &new, |_| ());
     trace.call("newfstatat", &file, |call| call.result = -2);
 }
@@ -28,12 +28,8 @@ fn start_up(trace: &mut MadeTrace, n: u64) {
 fn what_is_little_of_all_makes_no_script_long() {
     let script = |start_ups: u64, transactions: u64| {
         let mut trace = MadeTrace::new();
-        (0..start_ups).for_each(|n| start_up(&mut trace, n * 5 % 256));
-        for n in 0..transactions {
-            trace.moves("write", "/d/log", n * 4096, n * 4096, 4096);
-            trace.call("fdatasync", "/d/log", |_| ());
-            trace.moves("pread64", "/d/data", n * 611 % 1000 * 8192, 8_192_000, 8192);
-        }
+        (0..start_ups).for_each(|n| start_up(&mut trace, n * 5 % 256, 100));
+        (0..transactions).for_each(|n| transaction(&mut trace, n));
         trace.script()
     };
     let (long, short) = (script(600, 300), script(60, 4000));
@@ -41,6 +37,30 @@ fn what_is_little_of_all_makes_no_script_long() {
     assert!(short.contains("flowop fdatasync") && short.contains("Left out: "), "{short}");
     // Control: what is much of all is there.
     assert!(long.contains("flowop createfile"), "{long}");
+}
+
+/// Writes to a log, syncs it, and reads.
+fn transaction(trace: &mut MadeTrace, n: u64) {
+    trace.moves("write", "/d/log", n * 4096, n * 4096, 4096);
+    trace.call("fdatasync", "/d/log", |_| ());
+    trace.moves("pread64", "/d/data", n * 611 % 1000 * 8192, 8_192_000, 8192);
+}
+
+#[test]
+fn what_moves_most_of_the_bytes_stays_however_few_calls_it_is() {
+    let script = |bytes: u64| {
+        let mut trace = MadeTrace::new();
+        for n in 0..560 {
+            transaction(&mut trace, n);
+            if n % 18 == 0 {
+                start_up(&mut trace, n / 18 * 8, bytes);
+            }
+        }
+        trace.script()
+    };
+    let (little, much) = (script(100), script(4 << 20));
+    assert!(!little.contains("flowop createfile"), "{little}");
+    assert!(much.contains("flowop createfile"), "{much}");
 }
 
 #[test]

@@ -233,8 +233,12 @@ impl<'a> ScriptWriter<'a> {
         let (made, removed) = (of(&self.changes.dirs_made), of(&self.changes.dirs_removed));
         let ahead = if removed > 0 { removed.saturating_sub(made) + steps } else { 0 };
         let existing = set.leafdirs_existing.max(ahead);
-        let all = (known.max(existing + made) + steps).max(1);
-        (all, (existing * 100).div_ceil(all))
+        let free = made.max(known.saturating_sub(existing)) + steps;
+        // The per cent are whole: more may exist, and as many have to be free.
+        let all = (existing + free).max(1);
+        let percent = (existing * 100).div_ceil(all);
+        let all = if percent < 100 { all.max((free * 100).div_ceil(100 - percent)) } else { all };
+        (all, percent)
     }
 
     /// The files of a set, and the per cent that exist at the beginning: enough for what is made and removed by chance.

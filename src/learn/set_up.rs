@@ -17,12 +17,9 @@ const LEAST: usize = 100;
 
 /// True if a call makes a file or fills it.
 fn makes(action: CallAction) -> bool {
-    use CallAction::{
-        Allocate, CloseFile, CreateFile, Fdatasync, Fsync, FsyncDir, MakeDir, MakeExistingDir, Truncate, Write,
-        WriteVec,
-    };
+    use CallAction::{Allocate, CloseFile, CreateFile, MakeDir, MakeExistingDir, Truncate, Write, WriteVec};
     let is_making = matches!(action, CreateFile | Write | WriteVec | CloseFile | MakeDir | MakeExistingDir);
-    is_making || matches!(action, Truncate | Allocate | Fsync | Fdatasync | FsyncDir) || action.is_minor()
+    is_making || matches!(action, Truncate | Allocate) || action.syncs() || action.is_minor()
 }
 
 fn share_that_makes(steps: &[CallStep], symbols: &[CallSymbol]) -> f64 {

@@ -466,7 +466,7 @@ impl<'a> StreamBuilder<'a> {
         }
         // The close of a copy, or of what another process opened.
         if matches!(action, CallAction::CloseFile | CallAction::CloseDir) && !is_open {
-            self.streams.not_modelled.entry(call.kind.get().name).or_default().0 += 1;
+            self.streams.not_modelled.entry("close of a copied descriptor").or_default().0 += 1;
             return;
         }
         let (running, asleep) = std::mem::take(&mut thread.pending);

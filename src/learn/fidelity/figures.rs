@@ -251,7 +251,7 @@ impl Look {
                 figures.not_modelled = figures.not_modelled.saturating_add(moved);
             }
             let (Some(action), Some(path), Some(end)) = (action, call.path, end) else { return };
-            // A write at the end of a file in one call is one of vectors, of a script.
+            // `appendfile` writes by `pwritev2`, which is otherwise a write of vectors.
             let is_append = self.run.threads.is_some() && call.kind.get().name == "pwritev2";
             let action = if is_append { CallAction::Write } else { action };
             let is_end = end.is(action) && is_measured;
