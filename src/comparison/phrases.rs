@@ -140,6 +140,8 @@ mod tests {
             ("r.ops", 0.8, "B does 20.0 % fewer operations of `r` per second than A"),
             ("mib", 2.5, "B moves 2.50 times as many MiB per second as A"),
             ("mib", 0.00021, "B moves 0.000210 times as many MiB per second as A"),
+            ("kib", 1.05, "B moves 5.0 % more KiB per second than A"),
+            ("cpu.percent", 1.05, "the processor use is 5.0 % higher with B than with A"),
             ("latency.p99", 2.0, "the p99 latency is 2.00 times as high with B as with A"),
             ("r.response.mean", 0.5, "the mean response time of `r` is 50.0 % lower with B than with A"),
             ("latency.p50", 1.1, "the median latency is 10.0 % higher with B than with A"),
