@@ -42,8 +42,8 @@ pub(super) struct CompareArgs {
     #[arg(long, conflicts_with_all = SIDES_ONLY,
         conflicts_with_all = ["b", "tests", "metric", "tolerance", "noise_floor", "lower_is_better"], help_heading = FORMS)]
     pub(super) curve: bool,
-    /// The numbers of two columns (`FILE:N`) are times or costs: the lower one is better. Without this option the higher
-    /// one is, unless `--metric` says what the columns contain
+    /// The numbers of two columns (`FILE:N`), or of the file of `--tests`, are times or costs: the lower one is better. Without
+    /// this option the higher one is, unless `--metric`, or a unit in the name of a side or test, says otherwise
     #[arg(long, conflicts_with = "metric")]
     pub(super) lower_is_better: bool,
     /// Noise floor: the largest difference between results of different days that means nothing, as a percentage

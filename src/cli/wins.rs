@@ -34,9 +34,10 @@ fn of_file(args: &CompareArgs, file: &Path, format: ResultFormat) -> Result<u8, 
         return Err(Failure::wrong(format!("{} is a directory", file.display()), help));
     }
     let help = "the file needs one line per test: its name and a figure of each side, `-` for one that is unknown; the first \
-        line names the sides if there are more than two; all sides have the same unit";
+        line names the sides if there are more than two; all sides have the same unit; \
+        tests of other units need a file of their own, or sides without a unit";
     let found = import::test_figures(file).map_err(|e| Failure::wrong(e.to_string(), help))?;
-    let direction = if args.lower_is_better { Direction::LowerIsBetter } else { Direction::HigherIsBetter };
+    let direction = args.lower_is_better.then_some(Direction::LowerIsBetter);
     let over = references(args, &found.sides, &[])?;
     let method = WinsMethod { direction, over: &over, form: args.improvement.unwrap_or_default() };
     let document = WinsDocument::of_file(&file.display().to_string(), found, &method);
@@ -77,7 +78,8 @@ fn of_results(args: &CompareArgs, paths: &[PathBuf], format: ResultFormat) -> Re
     let figures =
         |(test, sample): (&TestSample, &Vec<Vec<f64>>)| (test.name.clone(), sample.iter().map(mean).collect());
     let found = TestFigures { sides: names, tests: tests.iter().zip(&samples).map(figures).collect() };
-    let method = WinsMethod { direction: metric.direction(), over: &over, form: args.improvement.unwrap_or_default() };
+    let direction = Some(metric.direction());
+    let method = WinsMethod { direction, over: &over, form: args.improvement.unwrap_or_default() };
     print(&WinsDocument::of_results(&metric, found, &method, &samples), format);
     shared(of_runs);
     shared(condition_notes(&tests));

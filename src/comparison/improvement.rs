@@ -5,6 +5,8 @@ use super::{Pivot, PivotRow};
 use crate::analysis::{Direction, Estimate, improvement};
 use crate::sheet::{SheetColumn, SheetTable};
 use crate::util::count::{fixed, measured};
+use crate::util::printable;
+use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 
 crate::util::named! {
@@ -82,6 +84,15 @@ impl Pivot {
             let narrow = (!self.beside.is_empty()).then(|| Box::new(self.improvements_beside(&[])));
             SheetTable { narrow, ..self.improvements_beside(&self.beside) }
         })
+    }
+
+    /// Says that none of the improvements is known, which have no table.
+    pub(super) fn unknown_improvements(&self) -> Option<String> {
+        let all = || self.rows.iter().flat_map(|row| &row.improvements);
+        let over: Vec<&str> = all().map(|found| found.over.as_str()).collect::<IndexSet<_>>().into_iter().collect();
+        let are_unknown = !over.is_empty() && all().all(|found| found.factor.is_none());
+        let over = printable::line(&over.join(", ")).into_owned();
+        are_unknown.then(|| format!("no improvement over {over} is known: figures are 0 or missing"))
     }
 
     /// The table whose columns are repeated for the levels of the factors in `beside`.

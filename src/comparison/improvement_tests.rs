@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use super::formats::shown::{latex, text};
+use super::improvement::improvements;
+use super::pivot::ratio_of_samples;
 use super::{AsJson as _, FactorLevels, Factorial, FactorialDesign, FactorialTables, ImprovementForm};
-use crate::analysis::{PrecisionRule, RepeatState};
+use crate::analysis::{Direction, PrecisionRule, RepeatState};
 use crate::import::{Metric, Observation};
 use std::collections::BTreeMap;
 
@@ -143,6 +145,19 @@ fn two_commands_over_two_file_systems() {
         table(&found),
         "command  over ufs  over ufs+log\nuntar        50 %          69 %\nfsck         70 %          84 %"
     );
+}
+
+/// Four runs that did nothing lose all against four that did something, in rates and times.
+#[test]
+fn a_loss_of_all_is_no_chance() {
+    let columns = ["a", "b"].map(str::to_owned);
+    let runs = [[5.0, 7.0, 4.0, 9.0], [0.0; 4]];
+    let ratio = |[a, b]: [usize; 2]| ratio_of_samples([&runs[a], &runs[b]]);
+    for (direction, over) in [(Direction::HigherIsBetter, 0), (Direction::LowerIsBetter, 1)] {
+        let means = [Some(6.25), Some(0.0)];
+        let found = improvements(&columns, &columns[over..=over], &means, direction, Some(&ratio));
+        assert_eq!((found[0].factor, found[0].may_be_chance), (Some(0.0), false), "{direction:?}");
+    }
 }
 
 /// An improvement that the runs do not show is marked, as are those of single runs.

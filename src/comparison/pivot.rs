@@ -8,8 +8,8 @@ use super::{
     DrawRule, FactorLevels, FactorialCell, FactorialDesign, FactorialTables, Improvement, ImprovementForm, Sweep,
 };
 use crate::analysis::{
-    DRAW, Direction, Estimate, TestOutcome, TestWinner, Wins, WonTests, paired_ratio, positions, ratio_in_order,
-    welch_ratio, wins,
+    DRAW, Direction, Estimate, TestOutcome, TestWinner, Wins, WonTests, fewest_on_each_side, fewest_pairs,
+    paired_ratio, positions, ratio_in_order, welch_ratio, wins,
 };
 use crate::import::Metric;
 use crate::sheet::{SheetColumn, SheetTable};
@@ -71,6 +71,8 @@ pub struct PivotRow {
     pub values: Vec<Option<f64>>,
     /// Which of two columns is better; null unless there are two values.
     pub outcome: Option<TestOutcome>,
+    /// Whether the lower value is better.
+    pub lower_is_better: bool,
     /// The best of more than two columns; null unless two of them have values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best: Option<BestLevel>,
@@ -118,10 +120,11 @@ impl PivotRow {
         let outcome = |a: f64, b: f64| draw.outcome(a, b, metric, direction);
         let mut improvements = improvements(columns, over, &values, direction, ratio);
         improvements.retain(|found| bound != Some(&found.of));
+        let lower_is_better = direction == Direction::LowerIsBetter;
         if let [a, b] = values[..] {
             let outcome = a.zip(b).and_then(|(a, b)| outcome(a, b));
             let may_be_chance = outcome.is_some_and(|found| may_be_chance([0, 1], found.winner));
-            return Self { values: shown, outcome, may_be_chance, improvements, ..Self::default() };
+            return Self { values: shown, outcome, lower_is_better, may_be_chance, improvements, ..Self::default() };
         }
         let found = best_two(&values, direction, &outcome);
         // The third level may vary more than the second, and so differ less from the best.
@@ -137,7 +140,7 @@ impl PivotRow {
             factor,
             is_draw: winner == TestWinner::Draw,
         });
-        Self { values: shown, best, may_be_chance, improvements, ..Self::default() }
+        Self { values: shown, lower_is_better, best, may_be_chance, improvements, ..Self::default() }
     }
 }
 
@@ -267,7 +270,7 @@ impl Pivot {
         SheetTable {
             title: format!("{}{unit}", self.title()),
             rows: self.lines(),
-            below: self.ending().into_iter().collect(),
+            below: self.ending().into_iter().chain(self.unknown_improvements()).collect(),
             ..SheetTable::of(&format!("{} over {}{unit}", self.title(), self.factor), columns)
         }
     }
@@ -370,14 +373,30 @@ fn best_two(
 /// of the machine may explain it.
 pub(super) fn ratio_of_samples(samples: [&[f64]; 2]) -> Option<Estimate> {
     let times = positions(samples.map(|values| vec![None; values.len()]).each_ref().map(Vec::as_slice));
-    Some(ratio_in_order(samples, Some(times.each_ref().map(Vec::as_slice)), LEVEL)?.ratio)
+    let in_order = || Some(ratio_in_order(samples, Some(times.each_ref().map(Vec::as_slice)), LEVEL)?.ratio);
+    ratio_to_nothing(samples, fewest_on_each_side).or_else(in_order)
+}
+
+/// Returns the ratio of two samples of which one is 0 in all runs and the other above 0 in all, B/A: as good as 0 or infinite.
+/// Zeros have no geometric mean, but ranks tell such samples apart if they have the fewest runs for their test.
+fn ratio_to_nothing([a, b]: [&[f64]; 2], fewest: fn(f64) -> u64) -> Option<Estimate> {
+    let is_nothing = |runs: &[f64]| runs.iter().all(|value| *value == 0.0);
+    let is_something = |runs: &[f64]| runs.iter().all(|value| *value > 0.0);
+    let value = match () {
+        () if is_nothing(a) && is_something(b) => f64::MAX,
+        () if is_something(a) && is_nothing(b) => f64::MIN_POSITIVE,
+        () => return None,
+    };
+    let is_told = a.len().min(b.len()) as u64 >= fewest(LEVEL);
+    is_told.then_some(Estimate { value, low: value, high: value })
 }
 
 /// Returns the ratio of the geometric means of the runs of two cells with its interval, B/A: it may be in favour of another
 /// cell than the one with the better mean.
 fn run_ratio([a, b]: [&[f64]; 2], in_blocks: bool) -> Option<Estimate> {
     let of_blocks = || common_blocks(&[(a, b)]).first().and_then(|(a, b)| paired_ratio(a, b, LEVEL));
-    Some(if in_blocks { of_blocks() } else { welch_ratio(a, b, LEVEL) }?.estimate)
+    let of_means = || Some(if in_blocks { of_blocks() } else { welch_ratio(a, b, LEVEL) }?.estimate);
+    ratio_to_nothing([a, b], if in_blocks { fewest_pairs } else { fewest_on_each_side }).or_else(of_means)
 }
 
 /// Formats the outcome of a test of two sides with these names: the better side and the factor; `-` for one that is unknown.
@@ -413,7 +432,8 @@ fn wins_line(a: &str, b: &str, found: Wins, draw: DrawRule) -> String {
 
 /// Formats a number of tests with the mean of their factors.
 fn won_tests(won: WonTests) -> String {
-    let mean = won.mean_factor.map_or_else(String::new, |mean| format!(" (mean factor {})", factor(mean)));
+    let of = if won.factors == won.tests { String::new() } else { format!(" of {}:", won.factors) };
+    let mean = won.mean_factor.map_or_else(String::new, |mean| format!(" (mean factor{of} {})", factor(mean)));
     format!("{}{mean}", won.tests)
 }
 
@@ -528,6 +548,11 @@ mod tests {
         // A single run has no interval; equal values differ from others without doubt; a draw needs a narrow interval.
         assert_eq!(better(&[100.0], &[200.0]), ("xfs?".to_owned(), true));
         assert_eq!(better(&[200.0, 200.0], &[100.0, 100.0]), ("ext4".to_owned(), false));
+        // Ranks tell four runs that did nothing from four that did something, but not three.
+        assert_eq!(better(&[0.0; 4], &[5.0, 7.0, 4.0, 9.0]), ("xfs".to_owned(), false));
+        assert_eq!(better(&[5.0, 7.0, 4.0, 9.0], &[0.0; 4]), ("ext4".to_owned(), false));
+        assert_eq!(better(&[0.0; 3], &[5.0, 7.0, 4.0]), ("xfs?".to_owned(), true));
+        assert_eq!(better(&[0.0, 0.0, 0.0, 1.0], &[5.0, 7.0, 4.0, 9.0]), ("xfs?".to_owned(), true));
         assert_eq!(better(&[100.0, 101.0, 100.5], &[101.0, 100.0, 100.5]), ("draw".to_owned(), false));
         assert_eq!(better(&[100.0, 140.0, 80.0], &[101.0, 139.0, 80.0]), ("draw?".to_owned(), true));
     }

@@ -50,30 +50,29 @@ fn seconds(text: &str) -> Option<f64> {
 }
 
 impl FigureUnit {
-    /// The unit with this name: `MB/s`, `ops/s`, `per minute`, `ms`, `ms/op`. Whatever is counted may stand before `/s`, but
-    /// not a unit that may be one of bits.
+    /// The unit with this name: `MB/s`, `ops/s`, `files per minute`, `ms`, `ms/op`. Whatever is counted may stand before `/s`,
+    /// but no number, and no unit that may be one of bits.
     pub(super) fn of(text: &str) -> Option<Self> {
         let text = text.trim();
-        let (what, time) = match (text.split_once('/'), text.split_once("per ")) {
-            (Some((of_one, "op")), _) => {
-                return seconds(of_one.trim()).map(|size| Self { quantity: MeasuredKind::Seconds, size });
-            }
-            (Some((what, time)), _) => (what.trim(), time.trim()),
-            (None, Some((what, "second"))) => (what.trim(), "s"),
-            (None, Some((what, "minute"))) => (what.trim(), "min"),
-            (None, _) => {
-                let of = |quantity| move |size| Self { quantity, size };
-                let others = match text {
-                    "J" => Some(Self { quantity: MeasuredKind::Joules, size: 1.0 }),
-                    "%" => Some(Self { quantity: MeasuredKind::Percent, size: 1.0 }),
-                    _ => None,
-                };
-                let found =
-                    bytes(text).map(of(MeasuredKind::Bytes)).or_else(|| seconds(text).map(of(MeasuredKind::Seconds)));
-                return found.or(others);
-            }
+        let of = |quantity| move |size| Self { quantity, size };
+        let parts = text.split_once('/').or_else(|| text.split_once(" per "));
+        let Some((what, time)) = parts.or_else(|| Some(("", text.strip_prefix("per ")?))) else {
+            let others = match text {
+                "J" => Some(Self { quantity: MeasuredKind::Joules, size: 1.0 }),
+                "%" => Some(Self { quantity: MeasuredKind::Percent, size: 1.0 }),
+                _ => None,
+            };
+            let found = bytes(text).map(of(MeasuredKind::Bytes));
+            return found.or_else(|| seconds(text).map(of(MeasuredKind::Seconds))).or(others);
         };
+        let (what, time) = (what.trim(), time.trim());
+        if time == "op" {
+            return seconds(what).map(of(MeasuredKind::Seconds));
+        }
         let per = 1.0 / seconds(time)?;
+        if what.starts_with(|c: char| c.is_ascii_digit()) {
+            return None;
+        }
         let is_of_bits = what.ends_with('b') && what.len() <= 2 || what.ends_with("bit");
         match bytes(what) {
             Some(bytes) => Some(Self { quantity: MeasuredKind::BytesPerSecond, size: bytes * per }),
@@ -82,18 +81,21 @@ impl FigureUnit {
         }
     }
 
-    /// The unit at the end of the name of a test or a side: in brackets, or as its last word, if that has more than a letter
-    /// and no number stands before it, as in `sleep 10 ms`.
+    /// The unit at the end of the name of a test or a side: in brackets (`fsck (s)`), or one with `/` or `per` (`read MB/s`,
+    /// `files per minute`). Any other word may be part of the name.
     pub(super) fn named(name: &str) -> Option<Self> {
-        let name = name.trim();
-        for (open, close) in [('(', ')'), ('[', ']')] {
-            if let Some((_, unit)) = name.strip_suffix(close).and_then(|rest| rest.rsplit_once(open)) {
-                return Self::of(unit);
-            }
+        if let Some((_, unit)) = name.trim().strip_suffix(')').and_then(|rest| rest.rsplit_once(" (")) {
+            // `min` may be the minimum.
+            return Self::of(unit).filter(|_| unit != "min");
         }
-        let (rest, unit) = name.rsplit_once(' ')?;
-        let is_amount = rest.ends_with(|c: char| c.is_ascii_digit());
-        (unit.len() > 1 && !is_amount).then(|| Self::of(unit)).flatten()
+        let words: Vec<&str> = name.split_whitespace().collect();
+        // `at 10 MB/s` is an amount.
+        let is_number = |word: &&str| word.ends_with(|c: char| c.is_ascii_digit());
+        match words[..] {
+            [ref before @ .., unit] if unit.contains('/') && !before.last().is_some_and(is_number) => Self::of(unit),
+            [.., what, "per", time] => Self::of(&format!("{what} per {time}")),
+            _ => None,
+        }
     }
 
     /// Whether more is better, if the unit says so: of a rate, but not of a time.
@@ -140,14 +142,40 @@ mod tests {
     #[test]
     fn names_may_end_with_a_unit() {
         let direction = |name: &str| FigureUnit::named(name).and_then(FigureUnit::direction);
-        for name in ["data read MB/s", "UFS (KB/s)", "txns/sec", "low txns/sec", "VxFS [ops/s]"] {
-            assert_eq!(direction(name), name.contains(' ').then_some(Direction::HigherIsBetter), "{name}");
+        for name in [
+            "data read MB/s",
+            "UFS (KB/s)",
+            "txns/sec",
+            "low txns/sec",
+            "transactions per second",
+            "files per minute",
+            "copy file(s) (MB/s)",
+        ] {
+            assert_eq!(direction(name), Some(Direction::HigherIsBetter), "{name}");
         }
-        for name in ["fsck (s)", "fsck seconds", "response Msec/op", "ORT (ms/op)", "mean, µs"] {
+        for name in ["fsck (s)", "response Msec/op", "ORT (ms/op)", "open ms per op", "boot (minutes)"] {
             assert_eq!(direction(name), Some(Direction::LowerIsBetter), "{name}");
         }
-        // A side may be named by a letter, a test by what it does.
-        for name in ["side B", "side s", "sleep 10 ms", "touch (1 s)", "mkfile, 1 GB", "x", "CPU (%)", "UFS/log", ""] {
+        // Words that are units may also be something else.
+        for name in [
+            "side B",
+            "side s",
+            "ext4 min",
+            "ext4 (min)",
+            "copy file(s)",
+            "thread(s)",
+            "fsck seconds",
+            "wait [s]",
+            "sleep 10 ms",
+            "touch (1 s)",
+            "limit 10 MB/s",
+            "limit (10 MB/s)",
+            "mkfile, 1 GB",
+            "x",
+            "CPU (%)",
+            "UFS/log",
+            "",
+        ] {
             assert_eq!(direction(name), None, "{name}");
         }
         assert_eq!(FigureUnit::named("A MB/s"), FigureUnit::of("MB/s"));

@@ -17,7 +17,7 @@ pub struct WinsDocument {
     title: String,
     /// The table of the sides. Its metric is empty for the figures of a file.
     table: Pivot,
-    /// The tests in which the other direction is better, by their unit.
+    /// The tests in which lower is better, by their unit.
     turned: Option<String>,
 }
 
@@ -51,6 +51,7 @@ struct WrittenTest<'a> {
     a: Option<f64>,
     b: Option<f64>,
     outcome: Option<TestOutcome>,
+    lower_is_better: bool,
     /// Whether the outcome may be chance: the 95 % interval of the ratio of the runs does not show it, or is unknown. Never
     /// set for the figures of a file.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -60,14 +61,16 @@ struct WrittenTest<'a> {
 impl<'a> WrittenTest<'a> {
     fn of(row: &'a PivotRow) -> Option<Self> {
         let (name, [a, b]) = (row.levels.first()?, row.values[..].try_into().ok()?);
-        Some(Self { name, a, b, outcome: row.outcome, may_be_chance: row.may_be_chance })
+        let PivotRow { outcome, lower_is_better, may_be_chance, .. } = *row;
+        Some(Self { name, a, b, outcome, lower_is_better, may_be_chance })
     }
 }
 
 /// How the sides of tests are compared.
 #[derive(Clone, Debug)]
 pub struct WinsMethod<'a> {
-    pub direction: Direction,
+    /// What is better in all tests; `None` if the units of sides or tests say it.
+    pub direction: Option<Direction>,
     /// The sides over which the others improve.
     pub over: &'a [String],
     /// The form of the improvements.
@@ -75,8 +78,8 @@ pub struct WinsMethod<'a> {
 }
 
 impl WinsDocument {
-    /// The outcomes of the figures of a file with this name. The units of its sides or tests say whether more is better. An
-    /// error if the sides have different ones.
+    /// The outcomes of the figures of a file with this name. Without a direction the unit of its sides says what is better, else
+    /// that of each test, else more is. An error if the units of two sides differ, or if those of sides and a test disagree.
     pub(crate) fn of_file(name: &str, found: TestFigures, method: &WinsMethod<'_>) -> Result<Self, String> {
         let units = || found.sides.iter().filter_map(|side| Some((side, FigureUnit::named(side)?)));
         let first = units().next();
@@ -86,10 +89,21 @@ impl WinsDocument {
             let [side, other] = [side, other].map(|name| printable::line(name).into_owned());
             return Err(format!("`{side}` and `{other}` have different units"));
         }
-        let direction = first.and_then(|(_, unit)| unit.direction()).unwrap_or(method.direction);
+        if let (None, Some((side, of_side))) = (method.direction, first)
+            && let Some(direction) = of_side.direction()
+        {
+            let mut of_tests = found.tests.iter().filter_map(|(test, _)| Some((test, FigureUnit::named(test)?)));
+            let disagrees = |unit: FigureUnit| unit.direction().is_some_and(|of| of != direction);
+            if let Some((test, of_test)) = of_tests.find(|(_, unit)| disagrees(*unit)) {
+                let [side, test] = [side, test].map(|name| printable::line(name).into_owned());
+                let [of_side, of_test] = [of_side, of_test].map(FigureUnit::measures);
+                return Err(format!("`{side}` has the unit of {of_side}, but `{test}` that of {of_test}"));
+            }
+        }
+        let direction = method.direction.or_else(|| first?.1.direction());
         let title = match direction {
-            Direction::LowerIsBetter => format!("{name} (lower is better)"),
-            Direction::HigherIsBetter => name.to_owned(),
+            Some(Direction::LowerIsBetter) => format!("{name} (lower is better)"),
+            _ => name.to_owned(),
         };
         Ok(Self::of(title, String::new(), found, &WinsMethod { direction, ..method.clone() }, &[]))
     }
@@ -113,10 +127,10 @@ impl WinsDocument {
         samples: &[Vec<Vec<f64>>],
     ) -> Self {
         let WinsMethod { direction, over, .. } = *method;
-        let of_unit =
-            |test: &str| FigureUnit::named(test).filter(|_| metric.is_empty()).and_then(FigureUnit::direction);
-        let of_test = |test: &str| of_unit(test).unwrap_or(direction);
-        let turned = tests.iter().map(|(test, _)| test).filter(|test| of_test(test) != direction);
+        let of_unit = |test: &str| FigureUnit::named(test).and_then(FigureUnit::direction);
+        let of_test = |test: &str| direction.or_else(|| of_unit(test)).unwrap_or(Direction::HigherIsBetter);
+        let is_turned = |test: &&String| direction.is_none() && of_test(test) == Direction::LowerIsBetter;
+        let turned = tests.iter().map(|(test, _)| test).filter(is_turned);
         let turned: Vec<String> = turned.map(|test| format!("`{}`", printable::line(test))).collect();
         let line = |(n, (name, values)): (usize, (String, Vec<Option<f64>>))| {
             let (direction, draw) = (of_test(&name), DrawRule::default());
@@ -127,10 +141,9 @@ impl WinsDocument {
             let row = PivotRow::of(&compared, values, ratio);
             PivotRow { levels: vec![name], ..row }
         };
-        let other = if direction == Direction::HigherIsBetter { "lower" } else { "higher" };
         let turned = (!turned.is_empty()).then(|| {
             let of = if turned.len() == 1 { "its unit" } else { "their unit" };
-            format!("{other} is better in {}, by {of}", import::shortened(&turned))
+            format!("lower is better in {}, by {of}", import::shortened(&turned))
         });
         let rows = tests.into_iter().enumerate().map(line).collect();
         let table = Pivot::of(metric, vec!["test".to_owned()], sides, rows);
@@ -223,10 +236,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn file(sides: &[&str], tests: &[(&str, &[Option<f64>])]) -> Result<String, String> {
+    fn file(sides: &[&str], tests: &[(&str, &[Option<f64>])], given: Option<Direction>) -> Result<String, String> {
         let sides = sides.iter().map(|side| (*side).to_owned()).collect();
         let tests = tests.iter().map(|(name, values)| ((*name).to_owned(), values.to_vec())).collect();
-        let method = WinsMethod { direction: Direction::HigherIsBetter, over: &[], form: ImprovementForm::default() };
+        let method = WinsMethod { direction: given, over: &[], form: ImprovementForm::default() };
         let found = WinsDocument::of_file("x.csv", TestFigures { sides, tests }, &method)?;
         let text = crate::sheet::text::write(&found.sheet());
         Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -236,20 +249,35 @@ mod tests {
     #[test]
     fn zeros_and_times_have_the_right_winner() {
         let [a, b]: [&[Option<f64>]; 2] = [&[Some(0.0), Some(5.0)], &[Some(4.0), Some(2.0)]];
-        let text =
-            file(&["A", "B"], &[("zero", a), ("read MB/s", b), ("fsck (s)", b), ("none", &[None, Some(1.0)])]).unwrap();
+        let tests: [(&str, &[Option<f64>]); 4] =
+            [("zero", a), ("read MB/s", b), ("fsck (s)", b), ("none", &[None, Some(1.0)])];
+        let text = file(&["A", "B"], &tests, None).unwrap();
         for part in [
             "zero 0 5 B - read MB/s 4 2 A 2.00 fsck (s) 4 2 B 2.00 none - 1 - -",
-            "A is better in 1 (mean factor 2.00), B is better in 2 (mean factor 2.00), draws 0, unknown 1;",
+            "A is better in 1 (mean factor 2.00), B is better in 2 (mean factor of 1: 2.00), draws 0, unknown 1;",
             "; lower is better in `fsck (s)`, by its unit",
         ] {
             assert!(text.contains(part), "{text}");
         }
-        let text = file(&["A (s)", "B (s)"], &[("zero", a), ("read MB/s", b)]).unwrap();
-        for part in ["x.csv (lower is better)", "zero 0 5 A (s) -", "read MB/s 4 2 A (s) 2.00", "higher is better in"] {
-            assert!(text.contains(part), "{text}");
+        let text = file(&["A (s)", "B (s)"], &[("zero", a), ("fsck (s)", b)], None).unwrap();
+        for part in ["x.csv (lower is better)", "zero 0 5 A (s) -", "fsck (s) 4 2 B (s) 2.00"] {
+            assert!(text.contains(part) && !text.contains("by its unit"), "{text}");
         }
-        let error = file(&["A MB/s", "B KB/s"], &[("x", b)]).unwrap_err();
+        let error = file(&["A MB/s", "B KB/s"], &[("x", b)], None).unwrap_err();
         assert_eq!(error, "`A MB/s` and `B KB/s` have different units");
+        let error = file(&["A (s)", "B (s)"], &[("zero", a), ("read MB/s", b)], None).unwrap_err();
+        assert_eq!(error, "`A (s)` has the unit of a time, but `read MB/s` that of bytes per second");
+    }
+
+    /// The option is above all units: errors per second are better if lower.
+    #[test]
+    fn a_direction_that_is_given_is_that_of_all_tests() {
+        let fewer: &[Option<f64>] = &[Some(4.0), Some(2.0)];
+        for sides in [["A", "B"], ["A (MB/s)", "B (MB/s)"]] {
+            let tests = [("errors/s", fewer), ("misses per second", fewer), ("fsck (s)", fewer)];
+            let text = file(&sides, &tests, Some(Direction::LowerIsBetter)).unwrap();
+            assert!(text.contains(&format!("{} is better in 3 (mean factor 2.00)", sides[1])), "{text}");
+            assert!(text.starts_with("x.csv (lower is better)") && !text.contains("by their unit"), "{text}");
+        }
     }
 }

@@ -195,8 +195,10 @@ pub(crate) struct TestFigures {
 /// How figures are written, for a cell that may be one in another form, such as `1,234.5` or `1,5`.
 fn form_of_figures(cell: &str) -> &'static str {
     let is_part = |c: char| c.is_ascii_digit() || c.is_whitespace() || ".,'’_".contains(c);
+    let is_percent = cell.strip_suffix('%').is_some_and(|number| number.trim_end().parse::<f64>().is_ok());
     match cell.chars().all(is_part) {
         true => ": figures have a decimal point, and nothing between groups of digits",
+        false if is_percent => ": figures have no unit; omit the `%`",
         false => "",
     }
 }
@@ -210,14 +212,10 @@ pub(crate) fn letters(sides: usize) -> Vec<String> {
 }
 
 /// Reads the figures of tests, one test on each line: its name and the figure of each side, `-` or nothing if unknown. A
-/// heading in the first line names the sides; without it there are two. All figures of a line may be in per cent. Returns an
-/// error when a line is malformed or has further columns, when two sides have one name, or when there are no tests or more
-/// than 100,000.
+/// heading in the first line names the sides; without it there are two. Returns an error when a line is malformed or has
+/// further columns, when two sides have one name, or when there are no tests or more than 100,000.
 pub(super) fn test_figures(text: &str) -> Result<TestFigures, String> {
-    let number = |cell: &str| {
-        let bare = cell.strip_suffix('%').map_or(cell, str::trim_end);
-        bare.parse::<f64>().ok().filter(|value| value.is_finite())
-    };
+    let number = |cell: &str| cell.parse::<f64>().ok().filter(|value| value.is_finite());
     let is_figure = |cell: &str| cell == "-" || number(cell).is_some();
     let mut found = TestFigures { sides: letters(2), tests: Vec::new() };
     for (index, (n, mut cells)) in rows(text)?.enumerate() {
@@ -247,11 +245,6 @@ pub(super) fn test_figures(text: &str) -> Result<TestFigures, String> {
             _ => match cells.iter().find(|cell| !cell.is_empty() && !is_figure(cell)) {
                 Some(cell) => {
                     return Err(format!("line {n}: `{}` is not a figure{}", shown(cell), form_of_figures(cell)));
-                }
-                None if cells.iter().any(|cell| cell.ends_with('%'))
-                    && cells.iter().any(|cell| number(cell).is_some() && !cell.ends_with('%')) =>
-                {
-                    return Err(format!("line {n}: not all of its figures are in per cent"));
                 }
                 None => found.tests.push((name.into_owned(), cells.iter().map(|cell| number(cell)).collect())),
             },

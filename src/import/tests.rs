@@ -549,8 +549,11 @@ fn figures_of_tests_and_curves_have_no_further_columns() {
     assert_eq!(missing.tests[1].1, [Some(4.0), None, None]);
     let error = |text| columns::test_figures(text).unwrap_err();
     assert_eq!(error("test,A,B,A\nx,1,2,3\n"), "line 1: two sides are named `A`");
-    assert_eq!(columns::test_figures("cpu,57 %,20%\n").unwrap().tests[0].1, [Some(57.0), Some(20.0)]);
-    assert_eq!(error("cpu,57%,20\n"), "line 1: not all of its figures are in per cent");
+    let levels = columns::test_figures("fullness,30 %,90 %\nread,3,1\n").unwrap();
+    assert_eq!((&levels.sides[..], levels.tests.len()), (&["30 %".to_owned(), "90 %".to_owned()][..], 1));
+    let percent = "is not a figure: figures have no unit; omit the `%`";
+    assert_eq!(error("cpu,57%,20\n"), format!("line 1: `57%` {percent}"));
+    assert_eq!(error("test,A,B\ncpu,57 %,20 %\n"), format!("line 2: `57 %` {percent}"));
     let form = ": figures have a decimal point, and nothing between groups of digits";
     assert_eq!(error("x,\"1,234.5\",2\n"), format!("line 1: `1,234.5` is not a figure{form}"));
     assert_eq!(error("x;1,5;2\n"), format!("line 1: `1,5` is not a figure{form}"));

@@ -59,18 +59,21 @@ pub fn improvement(x: f64, y: f64, direction: Direction) -> Option<f64> {
 pub struct WonTests {
     /// Their number.
     pub tests: u64,
-    /// The arithmetic mean of their factors; null without any.
+    /// The arithmetic mean of those of their factors that are known; null without any.
     pub mean_factor: Option<f64>,
+    /// The number of these factors.
+    #[serde(skip)]
+    pub factors: u64,
 }
 
 impl WonTests {
     /// Counts tests with these factors.
     pub fn of(factors: &[Option<f64>]) -> Self {
         let known = || factors.iter().flatten();
+        let count = known().count() as u64;
         // The sum of finite factors may be infinite.
-        let parts = known().map(|factor| factor / known().count() as f64);
-        let mean_factor = known().next().map(|_| parts.sum());
-        Self { tests: factors.len() as u64, mean_factor }
+        let mean_factor = (count > 0).then(|| known().map(|factor| factor / count as f64).sum());
+        Self { tests: factors.len() as u64, mean_factor, factors: count }
     }
 }
 
@@ -130,8 +133,11 @@ mod tests {
         assert_eq!(outcome(0.0, 5.0, Direction::LowerIsBetter), won(TestWinner::A));
         assert_eq!(outcome(-3.0, -2.0, HIGHER), won(TestWinner::B));
         let found = wins(&[outcome(0.0, 5.0, HIGHER), outcome(1.0, 2.0, HIGHER), outcome(5.0, 0.0, HIGHER)]);
-        assert_eq!((found.a, found.b), (WonTests::of(&[None]), WonTests { tests: 2, mean_factor: Some(2.0) }));
-        assert_eq!(WonTests::of(&[None]), WonTests { tests: 1, mean_factor: None });
+        assert_eq!(
+            (found.a, found.b),
+            (WonTests::of(&[None]), WonTests { tests: 2, mean_factor: Some(2.0), factors: 1 })
+        );
+        assert_eq!(WonTests::of(&[None]), WonTests { tests: 1, mean_factor: None, factors: 0 });
     }
 
     /// The figures and the sums of a published comparison of two file systems by fourteen tests.
