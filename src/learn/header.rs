@@ -123,11 +123,11 @@ impl ScriptHeader<'_> {
     /// what the program does: then a run is the unit.
     pub(crate) fn transaction(&self) -> Option<(String, TransactionEnd)> {
         let n = self.model.costliest()?;
-        let own = self.model.phases.iter().scan(0, |end, phase| {
-            *end += phase.len();
-            Some((*end, phase))
-        });
-        let (_, own) = own.into_iter().find(|(end, _)| n < *end)?;
+        let mut before = 0;
+        let own = self.model.phases.iter().find(|phase| {
+            before += phase.len();
+            n < before
+        })?;
         let calls = |phase: &[Loop]| phase.iter().map(Loop::modelled).sum::<f64>();
         if calls(own) < LEAST_OF_ALL * self.model.phases.iter().map(|phase| calls(phase)).sum::<f64>() {
             return None;

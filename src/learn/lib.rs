@@ -83,7 +83,8 @@ pub fn learn(input: impl Read + Seek, version: &str) -> Result<LearnedScript, Tr
     let facts = TraceFacts::of(&streams, &pools);
     let changes = std::mem::take(&mut streams.changes);
     let recorder_cost = end.as_ref().and_then(|end| end.cost_ns);
-    let model = readable(&mut ModelPlan::new(streams, &changes), &sets, recorder_cost);
+    let (plan, whole) = ModelPlan::new(streams, &changes);
+    let model = readable(plan, whole, &sets, recorder_cost);
     let Some(begin) = model.begin() else {
         return Err(TraceError {
             message: format!(
@@ -111,8 +112,7 @@ pub fn learn(input: impl Read + Seek, version: &str) -> Result<LearnedScript, Tr
 }
 
 /// The model whose script a person can read: without shapes that are little of all, as few as it takes.
-fn readable(plan: &mut ModelPlan, sets: &LearnedSets, recorder_cost: Option<f64>) -> LearnedModel {
-    let whole = plan.model(0.0);
+fn readable(mut plan: ModelPlan, whole: LearnedModel, sets: &LearnedSets, recorder_cost: Option<f64>) -> LearnedModel {
     let lines = |model: &LearnedModel| ScriptWriter::new(sets, model, recorder_cost).lines(model);
     if lines(&whole) <= MOST_LINES {
         return whole;

@@ -94,6 +94,7 @@ impl LearnedModel {
 /// Groups of threads whose calls are cut into iterations: what a model is made of, as long or as short as is wanted.
 #[derive(Debug)]
 pub(crate) struct ModelPlan {
+    /// Those of which a loop has enough calls.
     groups: Vec<CutGroup>,
     /// A model of no shape.
     rest: LearnedModel,
@@ -101,8 +102,8 @@ pub(crate) struct ModelPlan {
 }
 
 impl ModelPlan {
-    /// `changes`: the files that came and went.
-    pub(crate) fn new(streams: CallStreams, changes: &FileTimes) -> Self {
+    /// The plan and the model of all shapes. `changes`: the files that came and went.
+    pub(crate) fn new(streams: CallStreams, changes: &FileTimes) -> (Self, LearnedModel) {
         let mut symbols = streams.symbols;
         let mut sleeps = BTreeMap::new();
         let mut units: Vec<ThreadPart> = Vec::new();
@@ -118,25 +119,34 @@ impl ModelPlan {
         waits::insert(&rest.waits, &mut groups, &mut symbols);
         let mut shared = commits::take(&mut groups, &sleeps, &mut symbols);
         let mut all = ShapeWork::default();
-        let mut cut = Vec::new();
+        let (mut cut, mut loops) = (Vec::new(), Vec::new());
         for ((n, units), calls) in groups.into_iter().enumerate().zip(calls) {
             let shared = shared.iter().position(|one| one.group == n).map(|at| shared.remove(at));
             units.iter().for_each(|unit| all.add(&unit.steps, |n| symbols[usize::from(n)].action));
-            cut.extend(CutGroup::new((n, calls), units, shared, &symbols));
+            let threads = units.len();
+            let found = CutGroup::new((n, calls), units, shared, &symbols).and_then(|mut group| {
+                let whole = group.in_loop(ShapeWork::default()).filter(|one| one.covered >= LEAST_COVERED)?;
+                Some((group, whole))
+            });
+            match found {
+                Some((group, whole)) => {
+                    cut.push(group);
+                    loops.push(whole);
+                }
+                None => rest.leave_out(calls, threads),
+            }
         }
-        Self { groups: cut, rest, all }
+        let whole = LearnedModel { phases: in_phases(loops), ..rest.clone() };
+        (Self { groups: cut, rest, all }, whole)
     }
 
-    /// The model of the shapes that have this share of all calls, of the time in them, or of syncs at least. The first is that
-    /// of all shapes.
+    /// The model of the shapes that have this share of all calls, of the time in them, or of syncs at least.
     pub(crate) fn model(&mut self, least: f64) -> LearnedModel {
         let mut model = self.rest.clone();
         let floor = self.all.times(least);
         let mut loops = Vec::new();
         for group in &mut self.groups {
-            let found = group.in_loop(floor);
-            group.is_covered |= found.as_ref().is_some_and(|one| one.covered >= LEAST_COVERED);
-            match found.filter(|_| group.is_covered) {
+            match group.in_loop(floor) {
                 Some(found) => loops.push(found),
                 None => model.leave_out(group.calls, group.threads),
             }
@@ -256,8 +266,6 @@ struct CutGroup {
     parser: Parser,
     symbols: Symbols,
     shared: Option<SharedSync>,
-    /// True if a loop of it had enough of its calls, be it with more shapes.
-    is_covered: bool,
 }
 
 impl CutGroup {
@@ -284,22 +292,7 @@ impl CutGroup {
             cut.steps.iter().zip(&cut.bounds).filter_map(|(steps, pieces)| Some(steps[pieces.first()?.0].start));
         let begin = first.min().unwrap_or(begin);
         let (threads, instances) = (ids.len(), at_once(&spans));
-        Some(Self {
-            group,
-            calls,
-            threads,
-            instances,
-            begin,
-            end,
-            steps,
-            cut,
-            score,
-            shapes,
-            parser,
-            symbols,
-            shared,
-            is_covered: false,
-        })
+        Some(Self { group, calls, threads, instances, begin, end, steps, cut, score, shapes, parser, symbols, shared })
     }
 
     /// The loop of the shapes that are worth this much.
