@@ -121,14 +121,15 @@ fn report(
     found: &NightVerdict,
     metric: &Metric,
     course: usize,
+    tonight: Option<&str>,
 ) -> NightTest {
     let direction = metric.direction();
     let nights = &test.nights[test.earlier..];
-    let is_tonight = nights.last().is_some_and(|last| Some(last.night) == history.last_night());
+    let is_tonight = nights.last().is_some_and(|last| Some(last.night) == tonight);
     let state = if is_tonight || found.state >= NightState::Drifting { found.state } else { NightState::Missing };
     // What was made again is of the same date.
-    let tonight = || nights.iter().position(|night| Some(night.night) == history.last_night());
-    let begin = found.since.or_else(|| tonight().filter(|_| state == NightState::Suspect));
+    let first_tonight = || nights.iter().position(|night| Some(night.night) == tonight);
+    let begin = found.since.or_else(|| first_tonight().filter(|_| state == NightState::Suspect));
     let boundary = begin.and_then(|night| Some([nights.get(night.checked_sub(1)?)?, &nights[night]]));
     let boundary_night = |night: &TestNight<'_>| BoundaryNight {
         night: night.night.to_owned(),
@@ -186,11 +187,16 @@ impl NightReport {
         let tests = history.tests(metric);
         let logarithms: Vec<Vec<f64>> = tests.iter().map(|test| test.logarithms(direction)).collect();
         let found = judge_nights(&logarithms.iter().map(Vec::as_slice).collect::<Vec<_>>(), direction);
-        let tests: Vec<NightTest> =
-            tests.iter().zip(&found).map(|(test, found)| report(history, test, found, metric, course)).collect();
+        // Found once: it looks at all runs.
+        let tonight = history.last_night();
+        let tests: Vec<NightTest> = tests
+            .iter()
+            .zip(&found)
+            .map(|(test, found)| report(history, test, found, metric, course, tonight))
+            .collect();
         Self {
             schema: "wmlrun.history/1".to_owned(),
-            night: history.last_night().map(str::to_owned),
+            night: tonight.map(str::to_owned),
             metric: metric.to_string(),
             higher_is_better: direction == Direction::HigherIsBetter,
             state: tests.iter().map(|test| test.state).max().unwrap_or(NightState::Unknown),
