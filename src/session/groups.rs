@@ -31,7 +31,8 @@ use GroupKind::{Applications, Historical, Micro, Tools};
 /// The group of every shipped personality.
 #[rustfmt::skip]
 pub static GROUPS: &[PersonalityGroup] = &[
-    group("programs", Applications, &["sqlite_delete", "sqlite_wal", "pg", "git_status", "tar_extract"]),
+    group("programs", Applications, &["sqlite_delete", "sqlite_wal", "pg", "git_status", "tar_extract",
+        "npm_install"]),
     group("servers", Applications, &["varmail", "maildir", "qmail", "webserver", "webproxy", "fileserver", "netsfs",
         "networkfs", "videoserver", "imagestore", "randomfileaccess"]),
     group("databases", Applications, &["oltp", "oltp_sync", "tpcso",

@@ -19,6 +19,7 @@ const SQLITE_WAL: Driven = Driven { program: "sqlite", is_fresh: false, args: &[
 const SQLITE_NORMAL: Driven = Driven { program: "sqlite", is_fresh: false, args: &["wal", "normal", "3000"] };
 const GIT: Driven = Driven { program: "git", is_fresh: false, args: &[] };
 const PG: Driven = Driven { program: "pg", is_fresh: true, args: &["4", "5"] };
+const NPM: Driven = Driven { program: "npm", is_fresh: true, args: &[] };
 const TAR: Driven = Driven { program: "tar", is_fresh: true, args: &[] };
 
 /// The rows of `wmlrun fidelity` with their verdicts, of a script and a program.
@@ -137,6 +138,15 @@ fn tar_extract_makes_the_calls_of_tar() {
     needs!(has("tar"), "there is no tar");
     let inside = ["share of write", "write a run", "read a run", "open a run", "utimes a run", "files"];
     makes_the_calls("tar_extract", &TAR, &[], &inside);
+}
+
+#[test]
+fn npm_install_makes_the_calls_of_npm() {
+    needs!(crate::cmd::long());
+    needs!(has("npm"), "there is no npm");
+    let inside =
+        ["share of stat", "share of mkdir", "write a run", "mkdir a run", "stat a run", "files", "directories"];
+    makes_the_calls("npm_install", &NPM, &[], &inside);
 }
 
 #[test]
