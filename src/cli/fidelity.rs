@@ -1,7 +1,8 @@
-//! `wmlrun fidelity`: runs a program and its script in pairs, each recorded, and says how far the script is from it.
+//! `wmlrun fidelity`: runs a program and its script in pairs, each recorded, and says how far the script is from it. A trace
+//! may stand for the runs of the program.
 
 use super::console::{notice, print_lines};
-use super::recording::{Recording, record_once};
+use super::recording::{Recording, named, opened, record_once};
 use super::recording_args::{FidelityArgs, RecordArgs};
 use super::recording_overhead::{ended, execute_before};
 use super::script_input::write_back;
@@ -16,7 +17,7 @@ use crate::os::{proc, quiesce};
 use crate::result::Document;
 use crate::session::library;
 use crate::sheet::text;
-use crate::trace::TraceError;
+use crate::trace::{TraceError, TraceSummary};
 use crate::util::count::count;
 use crate::util::{json, printable, timestamp};
 use crate::version::VERSION;
@@ -25,8 +26,9 @@ use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// The directory of the script's files, below that of the program.
 const BELOW: &str = "wmlrun-fidelity";
@@ -54,7 +56,7 @@ pub(super) fn fidelity(args: &FidelityArgs, script: &library::FoundScript) -> Re
     let word = path.map_or_else(|| args.script.clone().into(), OsString::from);
     let end = TransactionEnd::in_script(&script.text);
     let ends_itself = script.text.lines().any(|line| line.trim() == "set mode quit alldone");
-    let mut compared = Compared { args, script: word, end, ends_itself, seconds: None };
+    let mut compared = Compared { args, script: word, end, ends_itself, traced: None, seconds: None };
     let mut pairs: Vec<(TracedRun, TracedRun)> = Vec::new();
     let planned = usize::try_from(args.pairs).unwrap_or(usize::MAX);
     let mut fidelity = Fidelity::of(&pairs, planned);
@@ -69,8 +71,13 @@ pub(super) fn fidelity(args: &FidelityArgs, script: &library::FoundScript) -> Re
     if let (0, Some(signal)) = (pairs.len(), signals::received()) {
         return Ok(128 + signal);
     }
-    let command: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let command = shell_text::joined(&command);
+    let command = match &args.trace {
+        Some(trace) => trace.display().to_string(),
+        None => {
+            let words: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+            shell_text::joined(&words)
+        }
+    };
     let text = match args.json {
         true => fidelity.document().json(),
         false => text::write(&fidelity.sheet(&script.name, &command)),
@@ -98,6 +105,8 @@ struct Compared<'a> {
     end: Option<TransactionEnd>,
     /// True if the script ends when all of its threads have, as those that `learn` writes of a program that ends.
     ends_itself: bool,
+    /// The run of a trace that is given.
+    traced: Option<TracedRun>,
     /// How long the program ran last, and whether it is a series of transactions.
     seconds: Option<(f64, bool)>,
 }
@@ -117,19 +126,25 @@ impl Compared<'_> {
         Ok(script.map(|script| (program, script)))
     }
 
-    /// A run of the program. The first one may say what ends a transaction.
+    /// A run of the program. The first one may say what ends a transaction, if the script does not end as the program does.
     fn program(&mut self, is_first: bool) -> Result<Option<TracedRun>, Failure> {
+        if self.traced.is_some() {
+            return Ok(self.traced.clone());
+        }
         let run = || {
             execute_before(self.args.before.as_deref())?;
             // As before each run of a script: what was written before does not slow this run.
             let _ = quiesce::quiesce(&[&self.args.dir], &AtomicBool::new(false));
             run_program(self.args)
         };
-        let mut program = retried(run, |program| program)?;
+        let mut program = match &self.args.trace {
+            Some(trace) => recorded_before(trace)?,
+            None => retried(run, |program| program)?,
+        };
         if signals::received().is_some() {
             return Ok(None);
         }
-        if is_first && self.end.is_none() {
+        if is_first && self.end.is_none() && !self.ends_itself {
             let learned = learn(BufReader::new(&mut program.trace), VERSION);
             self.end = learned.ok().and_then(|learned| learned.transaction);
         }
@@ -137,6 +152,7 @@ impl Compared<'_> {
         let run = read.map_err(unreadable)?;
         self.check(&run, "program", is_first)?;
         self.seconds = Some((program.seconds, !run.is_whole));
+        self.traced = self.args.trace.is_some().then(|| run.clone());
         Ok(Some(run))
     }
 
@@ -184,6 +200,17 @@ fn recorded(args: &FidelityArgs, dir: PathBuf, command: Vec<OsString>) -> Result
         ..RecordArgs::default()
     };
     record_once(&of)
+}
+
+/// A trace of the program, in place of a run. That took as long as there are calls in the trace.
+fn recorded_before(trace: &Path) -> Result<Recording, Failure> {
+    let summary = TraceSummary::read(opened(trace)?).map_err(named(trace))?;
+    if !summary.missing().is_empty() {
+        let text = format!("{}: the trace is incomplete", trace.display());
+        return Err(Failure::wrong(text, "record the program again"));
+    }
+    let seconds = Duration::from_nanos(summary.span).as_secs_f64();
+    Ok(Recording { status: 0, seconds, is_complete: true, trace: opened(trace)?.into_inner() })
 }
 
 /// Makes a run again if calls are lost in its trace, as on a busy machine.
@@ -287,6 +314,9 @@ fn conditions(args: &FidelityArgs, command: &str, pairs: usize) -> String {
     let on = mount(&args.dir).map_or_else(String::new, |mount| format!(" on {}", mount.kind));
     let now = timestamp::now();
     let day = now.split('T').next().unwrap_or_default();
-    let pairs = count(pairs as u64, "pair");
-    format!("{pairs} of runs of `{}`{on}, {system} {release}, {day}, wmlrun {VERSION}.", printable::line(command))
+    let of = match args.trace {
+        Some(_) => format!("{} beside the trace", count(pairs as u64, "run")),
+        None => format!("{} of runs of", count(pairs as u64, "pair")),
+    };
+    format!("{of} `{}`{on}, {system} {release}, {day}, wmlrun {VERSION}.", printable::line(command))
 }

@@ -57,9 +57,12 @@ pub(super) struct FidelityArgs {
     /// File or name of the script, such as one of `wmlrun learn`
     #[arg(add = completion::scripts())]
     pub(super) script: String,
-    /// The directory of the program's files
+    /// The directory of the program's files; those of the script are below it
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) dir: PathBuf,
+    /// Compare with this trace of the program, which is not run
+    #[arg(long, value_name = "TRACE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "before"])]
+    pub(super) trace: Option<PathBuf>,
     /// Execute this command with the shell before each run
     #[arg(long, value_name = "COMMAND")]
     pub(super) before: Option<String>,
@@ -79,7 +82,7 @@ pub(super) struct FidelityArgs {
     #[arg(long)]
     pub(super) json: bool,
     /// The command that runs the program, with its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present = "trace", value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
 }
 

@@ -264,6 +264,7 @@ fn hidden_names_keep_the_tree_and_nothing_else() {
     let mut reader = TraceReader::new(bytes.as_slice()).unwrap();
     let shown = serde_json::to_string(reader.header()).unwrap();
     assert!(!shown.contains("secret") && !shown.contains("canary"), "{shown}");
+    let under = reader.header().under.clone();
     let mut texts = Vec::new();
     reader
         .for_each(|event, paths| {
@@ -277,6 +278,8 @@ fn hidden_names_keep_the_tree_and_nothing_else() {
         assert!(!text.contains("secret") && !text.contains("canary"), "{text}");
         assert!(text.rsplit('.').next() == Some("txt") && text.matches('/').count() == 2, "{text}");
     }
+    // The directory that was recorded is found.
+    assert!(texts.iter().any(|text| text.starts_with(&format!("{}/", under[0]))), "{under:?} {texts:?}");
     let first = |event: &TraceEvent| match event {
         TraceEvent::Call(call) => call.path,
         _ => None,

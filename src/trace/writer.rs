@@ -50,9 +50,11 @@ impl<'a> TraceWriter<'a> {
     /// Begins a trace.
     pub fn new(mut output: Box<dyn Write + 'a>, mut header: TraceHeader) -> io::Result<Self> {
         header.kinds = TraceHeader::own_kinds();
+        let salt = RandomState::new();
         if header.hashes_names {
             header.command.clear();
-            header.under.clear();
+            // That the tree below them is in the trace, and where they are in it, is no secret.
+            header.under.iter_mut().for_each(|dir| *dir = hashed_path(&salt, dir));
             (header.device, header.mount_options) = (None, None);
         }
         let length = begin(&mut *output, &header)?;
@@ -68,7 +70,7 @@ impl<'a> TraceWriter<'a> {
             numbers: Vec::new(),
             count: 2,
             new_paths: Vec::new(),
-            salt: RandomState::new(),
+            salt,
             calls: 0,
         })
     }
@@ -217,4 +219,10 @@ fn hashed(salt: &RandomState, name: &[u8]) -> String {
     let length = name.len().next_power_of_two().clamp(16, 128);
     let hash = format!("{:016x}", salt.hash_one(name));
     format!("{hash:0<width$}{extension}", width = length.saturating_sub(extension.len()))
+}
+
+/// A path in which each name is hashed.
+fn hashed_path(salt: &RandomState, path: &str) -> String {
+    let hashed = |name: &str| if name.is_empty() { String::new() } else { hashed(salt, name.as_bytes()) };
+    path.split('/').map(hashed).collect::<Vec<_>>().join("/")
 }

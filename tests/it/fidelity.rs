@@ -141,6 +141,15 @@ fn what_cannot_be_compared_is_an_error_and_leaves_nothing() {
     let none = learned.compared(&[]).exits(2);
     assert!(none.stderr.contains("the program makes no transactions that end with `truncate` of "), "{}", none.stderr);
     fs::write(&learned.script, text).unwrap();
+    // The program itself is no trace of it.
+    let no_trace = Wml::below(learned.own.dir())
+        .args(["fidelity"])
+        .args([&learned.script])
+        .args(["--dir", ".", "--trace"])
+        .args([learned.own.dir().join("program.py")])
+        .run()
+        .exits(2);
+    assert!(no_trace.stderr.contains("it is no trace"), "{}", no_trace.stderr);
     // A directory of this name is somebody's.
     let foreign = learned.own.dir().join("d/wmlrun-fidelity");
     fs::create_dir(&foreign).unwrap();

@@ -275,11 +275,14 @@ pub(super) fn measured(
     pair.bytes(classes);
     pair.syncs();
     pair.files();
-    pair.times();
-    if !is_whole {
-        pair.transactions();
+    // Each recorder has a cost of its own, which is part of the times.
+    if sides[0].summary.header.recorder == sides[1].summary.header.recorder {
+        pair.times();
+        if !is_whole {
+            pair.transactions();
+        }
+        pair.latencies(costliest);
     }
-    pair.latencies(costliest);
     // A script can't have any.
     let lost = 100.0 * sides[0].not_modelled as f64 / sides[0].bytes.max(1) as f64;
     pair.row("bytes that no flowop moves", Difference, Percent, [lost, 0.0], (-2.0, 2.0));

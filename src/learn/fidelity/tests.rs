@@ -121,6 +121,17 @@ fn named(fidelity: &Fidelity, verdict: FidelityVerdict) -> Vec<&str> {
 }
 
 #[test]
+fn times_of_two_recorders_are_not_compared() {
+    let is_time =
+        |row: &FidelityRow| ["p50", "in calls", "between calls", "second"].iter().any(|of| row.name.contains(of));
+    let mut pairs: Vec<_> = (0..3).map(|n| (run(PROGRAM, 300, n), run(PROGRAM, 200, 100 + n))).collect();
+    assert!(Fidelity::of(&pairs, 3).rows.iter().any(is_time));
+    pairs.iter_mut().for_each(|(program, _)| program.summary.header.recorder = "strace".to_owned());
+    let fidelity = Fidelity::of(&pairs, 3);
+    assert!(!fidelity.rows.iter().any(is_time) && fidelity.rows.len() > 10, "{:?}", fidelity.rows);
+}
+
+#[test]
 fn a_script_that_does_the_same_is_inside_in_all_rows() {
     let fidelity = compared(PROGRAM, 6);
     assert_eq!(named(&fidelity, FidelityVerdict::Outside), Vec::<&str>::new());
