@@ -116,6 +116,7 @@ mod phases;
 mod places;
 mod preallocation;
 mod profiles;
+mod program_traces;
 mod programs;
 mod promises;
 #[cfg(feature = "mpi")]

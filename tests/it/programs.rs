@@ -1,4 +1,5 @@
-//! The personalities of programs make the calls of the programs, and a changed one is told from its program.
+//! The personalities of programs make the calls of the programs that are installed. Each day `program_traces` compares them with
+//! traces of those programs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -69,21 +70,6 @@ fn makes_the_calls(script: &str, driven: &Driven, more: &[&str], inside: &[&str]
     }
 }
 
-/// Asserts that each change of a script, a text for another one, puts a row outside.
-fn changes_are_told(script: &str, driven: &Driven, changes: &[(&str, &str, &str)]) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("personalities").join(script).with_extension("wml");
-    let text = fs::read_to_string(path).unwrap();
-    let own = Wml::new();
-    for (from, to, row) in changes {
-        assert!(text.contains(from), "{from}");
-        let changed = own.dir().join("changed.wml");
-        fs::write(&changed, text.replace(from, to)).unwrap();
-        let rows = rows(changed.to_str().unwrap(), driven, "3", &[]);
-        let found = rows.iter().find(|(name, _)| name == row);
-        assert!(found.is_some_and(|(_, verdict)| verdict == "outside"), "{to}: {row} {found:?} {rows:?}");
-    }
-}
-
 /// True if Python has the version of the library that the personalities were recorded with.
 fn has_sqlite() -> bool {
     let code = "import sqlite3; print(sqlite3.sqlite_version)";
@@ -97,12 +83,13 @@ fn has(program: &str) -> bool {
 }
 
 /// True for a row of times, which differ on a busy machine.
-fn is_time(name: &str) -> bool {
+pub(crate) fn is_time(name: &str) -> bool {
     ["p50", "p99", "second", "between", "in calls"].iter().any(|word| name.contains(word))
 }
 
 #[test]
 fn sqlite_delete_and_sqlite_wal_make_the_calls_of_sqlite() {
+    needs!(crate::cmd::long());
     needs!(has_sqlite(), "there is no python3 with SQLite 3.40");
     let inside = ["share of write", "share of lock", "write a transaction", "lock a transaction"];
     makes_the_calls("sqlite_delete", &SQLITE_DELETE, &[], &inside);
@@ -112,6 +99,7 @@ fn sqlite_delete_and_sqlite_wal_make_the_calls_of_sqlite() {
 
 #[test]
 fn git_status_makes_the_calls_of_git() {
+    needs!(crate::cmd::long());
     needs!(has("git"), "there is no git");
     makes_the_calls("git_status", &GIT, &[], &["share of stat", "stat a run", "open a run", "list a run", "files"]);
 }
@@ -135,6 +123,7 @@ fn pg_makes_the_calls_of_postgresql() {
 
 #[test]
 fn tar_extract_makes_the_calls_of_tar() {
+    needs!(crate::cmd::long());
     needs!(has("tar"), "there is no tar");
     let inside = ["share of write", "write a run", "read a run", "open a run", "utimes a run", "files"];
     makes_the_calls("tar_extract", &TAR, &[], &inside);
@@ -147,64 +136,6 @@ fn npm_install_makes_the_calls_of_npm() {
     let inside =
         ["share of stat", "share of mkdir", "write a run", "mkdir a run", "stat a run", "files", "directories"];
     makes_the_calls("npm_install", &NPM, &[], &inside);
-}
-
-#[test]
-fn a_changed_sqlite_delete_is_told_from_sqlite() {
-    needs!(has_sqlite(), "there is no python3 with SQLite 3.40");
-    changes_are_told(
-        "sqlite_delete",
-        &Driven { args: &["delete", "full", "800"], ..SQLITE_DELETE },
-        &[
-            ("flowop fdatasync name=db-sync", "flowop nothing name=db-sync", "syncs a transaction"),
-            ("iosize=4k,onecall", "iosize=8k,onecall", "bytes written a transaction"),
-            ("iosize=1,at=0,iters=7", "iosize=1,at=0,iters=12", "share of lock"),
-            (
-                "fsyncdir name=directory-sync,filesetname=journal,data",
-                "fsyncdir name=directory-sync,filesetname=journal",
-                "order of syncs, distance",
-            ),
-            (
-                "page-read,filesetname=db,fd=101,iosize=4k,random,weight=82",
-                "page-read,filesetname=db,fd=101,iosize=4k,random,weight=12",
-                "read a transaction",
-            ),
-        ],
-    );
-}
-
-#[test]
-fn a_changed_git_status_is_told_from_git() {
-    needs!(has("git"), "there is no git");
-    changes_are_told(
-        "git_status",
-        &GIT,
-        &[
-            ("flowop listdir name=dir-list,fd=1", "flowop listdir name=dir-list,fd=1,iters=2", "list a run"),
-            ("missing,weight=34", "missing,weight=900", "open a run"),
-            ("filesetname=checkout,by=path", "filesetname=checkout,by=path,iters=2", "share of stat"),
-            ("set $files=9800", "set $files=5000", "files"),
-        ],
-    );
-}
-
-#[test]
-fn a_changed_tar_extract_is_told_from_tar() {
-    needs!(has("tar"), "there is no tar");
-    changes_are_told(
-        "tar_extract",
-        &TAR,
-        &[
-            ("flowop chown name=file-owner", "flowop chmod name=file-owner", "chown a run"),
-            ("iosize=10k,onecall", "iosize=20k,onecall", "sizes written, distance"),
-            (
-                "flowop closefile name=file-close",
-                "flowop fsync name=file-sync,filesetname=tree,fd=1\n  flowop closefile name=file-close",
-                "syncs a run",
-            ),
-            ("weight=152", "weight=300", "write a run"),
-        ],
-    );
 }
 
 #[test]
