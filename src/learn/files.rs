@@ -168,10 +168,13 @@ impl Files {
                 }
             }
             CallClass::Link => {
+                let (size, made) = (facts.most_size, facts.made_size.or(facts.first_size));
                 if let Some(second) = call.second_path {
                     let second = self.at(second);
                     second.created += 1;
                     second.exists = true;
+                    second.most_size = second.most_size.max(size);
+                    second.made_size = second.made_size.or(made);
                 }
             }
             _ => {}

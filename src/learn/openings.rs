@@ -17,6 +17,8 @@ pub(crate) struct Openings {
     /// Of each process and file, the threads that opened it, and when.
     open: HashMap<(u32, PathId), Vec<(u32, u64)>>,
     closes: HashMap<u32, ProcessCloses>,
+    /// Of each process and file, the thread that made the last call on it.
+    last: HashMap<(u32, PathId), u32>,
     /// Each opening: the file, the thread, and for how long.
     all: Vec<(PathId, u32, u64)>,
 }
@@ -29,6 +31,10 @@ impl Openings {
         life.calls += 1;
         let Some(path) = call.path else { return };
         let key = (call.process, path);
+        let before = self.last.insert(key, call.thread);
+        let closes = self.closes.entry(call.process).or_default();
+        closes.calls += 1;
+        closes.in_turn += u64::from(before.is_some_and(|thread| thread != call.thread));
         match call.kind.get().class {
             CallClass::Open if call.result >= 0 => {
                 self.open.entry(key).or_default().push((call.thread, call.start));

@@ -5,8 +5,10 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use wml_trace::TraceEvent;
 
-/// From this share of files on that another thread closes, a process has a pool.
+/// From this share of files on that another thread closes, a process has a pool, if this share of its calls is on files on
+/// which another thread made the last one. A thread in the background opens and closes files too that others use.
 const SHARED: f64 = 0.3;
+const IN_TURN: f64 = 0.1;
 /// A process that closes fewer files says nothing.
 const FEW_CLOSES: u32 = 20;
 /// So many threads follow one another at least, each for this share of the time at most, and so many for each one that is
@@ -17,11 +19,14 @@ const FOLLOWING: usize = 4;
 /// A thread with fewer calls has no part in the script.
 const FEW_CALLS: u64 = 8;
 
-/// How often a process closed a file, and how often another thread than that which opened it did.
+/// How often a process closed a file, and how often another thread than that which opened it did. Likewise its calls, and
+/// those on files on which another thread made the last one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProcessCloses {
     pub(crate) all: u32,
     pub(crate) by_others: u32,
+    pub(crate) calls: u64,
+    pub(crate) in_turn: u64,
 }
 
 /// When a thread of a process made its first call, and its last one.
@@ -47,7 +52,8 @@ pub(crate) struct ThreadPools {
 impl ThreadPools {
     pub(crate) fn new(closes: &HashMap<u32, ProcessCloses>, lives: &HashMap<u32, ThreadLife>) -> Self {
         let is_pool = |closes: &ProcessCloses| {
-            closes.all >= FEW_CLOSES && f64::from(closes.by_others) >= SHARED * f64::from(closes.all)
+            let is_shared = f64::from(closes.by_others) >= SHARED * f64::from(closes.all);
+            closes.all >= FEW_CLOSES && is_shared && closes.in_turn as f64 >= IN_TURN * closes.calls as f64
         };
         let pools: HashSet<u32> =
             closes.iter().filter(|(_, closes)| is_pool(closes)).map(|(process, _)| *process).collect();

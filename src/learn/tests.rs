@@ -475,6 +475,38 @@ fn threads_that_do_one_job_in_turn_are_one() {
 }
 
 #[test]
+fn a_thread_that_opens_files_for_another_makes_no_pool() {
+    let mut trace = MadeTrace::new();
+    for n in 0..300u32 {
+        let path = format!("/d/f{n}.dat");
+        trace.open(&path, 0);
+        trace.last().thread = 8;
+        for block in 0..30 {
+            trace.moves("pread64", &path, block % 7 * 4096, 1 << 20, 4096);
+        }
+        trace.call("close", &path, |call| call.size = Some(1 << 20));
+    }
+    let learned = learn(Cursor::new(trace.written()), "9").unwrap();
+    assert!(!learned.text.contains("of one job in turn"), "{}", learned.text);
+}
+
+#[test]
+fn another_name_of_a_file_has_its_size() {
+    let mut trace = MadeTrace::new();
+    for n in 0..200u32 {
+        let (first, second) = (format!("/d/box/t{n}"), format!("/d/box/n{n}"));
+        trace.open(&first, CREATE);
+        trace.moves("write", &first, 0, 0, 5000);
+        trace.call("close", &first, |call| call.size = Some(5000));
+        let second = trace.paths.resolve(PathId::ROOT, second.as_bytes());
+        trace.call("link", &first, |call| call.second_path = Some(second));
+        trace.call("unlink", &first, |_| ());
+    }
+    let script = trace.script();
+    assert!(script.contains("=5000 * $scale"), "{script}");
+}
+
+#[test]
 fn a_walk_lists_each_directory_once() {
     let mut trace = MadeTrace::new();
     for n in 0..200 {
