@@ -32,7 +32,7 @@ use GroupKind::{Applications, Historical, Micro, Tools};
 #[rustfmt::skip]
 pub static GROUPS: &[PersonalityGroup] = &[
     group("programs", Applications, &["sqlite_delete", "sqlite_wal", "pg", "git_status", "tar_extract",
-        "npm_install", "mail_deliver"]),
+        "npm_install", "git_clone", "mail_deliver"]),
     group("servers", Applications, &["varmail", "maildir", "qmail", "webserver", "webproxy", "fileserver", "netsfs",
         "networkfs", "videoserver", "imagestore", "randomfileaccess"]),
     group("databases", Applications, &["oltp", "oltp_sync", "tpcso",

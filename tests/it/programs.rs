@@ -20,6 +20,7 @@ const SQLITE_WAL: Driven = Driven { program: "sqlite", is_fresh: false, args: &[
 const SQLITE_NORMAL: Driven = Driven { program: "sqlite", is_fresh: false, args: &["wal", "normal", "3000"] };
 const GIT: Driven = Driven { program: "git", is_fresh: false, args: &[] };
 const PG: Driven = Driven { program: "pg", is_fresh: true, args: &["4", "5"] };
+const CLONE: Driven = Driven { program: "clone", is_fresh: true, args: &[] };
 const MAIL: Driven = Driven { program: "mail", is_fresh: true, args: &[] };
 const NPM: Driven = Driven { program: "npm", is_fresh: true, args: &[] };
 const TAR: Driven = Driven { program: "tar", is_fresh: true, args: &[] };
@@ -128,6 +129,14 @@ fn tar_extract_makes_the_calls_of_tar() {
     needs!(has("tar"), "there is no tar");
     let inside = ["share of write", "write a run", "read a run", "open a run", "utimes a run", "files"];
     makes_the_calls("tar_extract", &TAR, &[], &inside);
+}
+
+#[test]
+fn git_clone_makes_the_calls_of_git() {
+    needs!(crate::cmd::long());
+    needs!(has("git"), "there is no git");
+    let inside = ["share of write", "write a run", "fault a run", "stat a run", "syncs a run", "files", "directories"];
+    makes_the_calls("git_clone", &CLONE, &[], &inside);
 }
 
 #[test]
