@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::cmd::Wml;
+use crate::cmd::{Wml, count, flowop, number};
 
 /// How a program runs: its directory in `tests/programs`, and the arguments of its `drive` behind the directory.
 struct Driven {
@@ -173,4 +173,57 @@ fn the_commands_of_the_page_make_a_script_of_a_program() {
     }
     let script = fs::read_to_string(own.dir().join("pack.wml")).unwrap();
     assert!(script.contains("# Fidelity: ") && script.contains(" on "), "{script}");
+}
+
+/// A run of a personality without I/O.
+fn without_io(name: &str, seconds: &str) -> serde_json::Value {
+    let call = Wml::new().args([name, "--engine", "null", "--runtime", seconds]).result();
+    call.run().exits(0).result()["runs"][0].clone()
+}
+
+#[test]
+fn those_by_publication_have_the_published_sizes_and_say_so() {
+    let of = |run: &serde_json::Value, name: &str, key: &str| number(flowop(run, name), &[key]);
+    let is_near = |value: f64, wanted: f64, share: f64| {
+        assert!((value - wanted).abs() <= share * wanted, "{value}, not {wanted}");
+    };
+
+    let unet3d = without_io("train_unet3d", "2");
+    let set = &unet3d["filesets"][0];
+    assert_eq!(set["files"], 168);
+    // The error of the mean of 168 sizes is 4 %.
+    is_near(number(set, &["bytes"]), 168.0 * 146.6e6, 0.12);
+    // Two batches are ahead, and each of four readers is in a file.
+    let (steps, read) = (of(&unet3d, "step", "ops"), of(&unet3d, "sample-read", "ops"));
+    assert!(steps >= 2.0 && (7.0 * steps..=7.0 * (steps + 3.0) + 4.0).contains(&read), "{steps}, {read}");
+
+    let resnet50 = without_io("train_resnet50", "2");
+    let set = &resnet50["filesets"][0];
+    assert_eq!((&set["files"], number(set, &["bytes"])), (&128.into(), 128.0 * 1251.0 * 114_660.0));
+    let (steps, read) = (of(&resnet50, "step", "ops"), of(&resnet50, "sample.sample-read", "ops"));
+    assert!(steps >= 2.0 && (400.0 * steps..=400.0 * (steps + 3.0) + 8.0).contains(&read), "{steps}, {read}");
+    is_near(of(&resnet50, "sample.sample-read", "bytes"), read * 114_660.0, 1e-9);
+
+    let checkpoint = without_io("checkpoint", "60");
+    for name in ["state-write", "state-read"] {
+        assert_eq!(count(flowop(&checkpoint, name), "ops"), 80);
+        is_near(of(&checkpoint, name, "bytes"), 10.0 * 105e9 * 0.01, 1e-9);
+    }
+    assert_eq!(count(flowop(&checkpoint, "state-sync"), "ops"), 80);
+
+    let container = without_io("container_start", "2");
+    let starts = of(&container, "ready", "ops");
+    assert!(starts >= 2.0, "{starts}");
+    // An image may be half unpacked at the end.
+    let [written, read] = ["ready.pull.file-write", "ready.start.used-read"].map(|name| of(&container, name, "bytes"));
+    is_near(written, starts * 10_000.0 * 32_768.0, 1.0 / starts);
+    is_near(read, 0.064 * starts * 10_000.0 * 32_768.0, 1.0 / starts);
+
+    for name in ["train_unet3d", "train_resnet50", "checkpoint", "container_start"] {
+        let text = Wml::new().args(["show", name]).run().exits(0).stdout;
+        let is_marked = text.contains("\n# Deviations: By publication: no program was recorded or compared.");
+        assert!(is_marked && text.lines().count() <= 64, "{text}");
+        let refused = Wml::new().args(["show", name, "--fidelity"]).run().exits(2).stderr;
+        assert!(refused.contains("was not compared with a program"), "{refused}");
+    }
 }

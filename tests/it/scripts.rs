@@ -47,6 +47,9 @@ const CAPS: &[(&str, &str)] = &[
     ("numpassivevids", "8"),
     ("repintval", "1"),
     ("unit", "2k"),
+    ("samplesize", "256k"),
+    ("perfile", "20"),
+    ("rankbytes", "100m"),
 ];
 /// Files at most this large where there are many of them.
 const MANY: (u64, &str) = (100, "16k");
