@@ -41,6 +41,8 @@ pub struct TracedCall {
     pub kind: KindId,
     /// As the kernel returned it: below 0 the number of the error.
     pub result: i64,
+    /// The descriptor of a call on one. That of an `open` is its result.
+    pub descriptor: Option<u32>,
     /// The file, by its name or by that of its descriptor.
     pub path: Option<PathId>,
     /// The new name of `rename`, the destination of a copy.
@@ -59,6 +61,8 @@ pub struct TracedCall {
     /// The type and permissions of the file, if known: of `stat`, what it returned.
     pub mode: Option<u32>,
     pub between: Option<TimeBetween>,
+    /// Nanoseconds of the call that the thread was ready, but without a processor.
+    pub runnable: Option<u64>,
 }
 
 impl TracedCall {

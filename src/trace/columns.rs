@@ -38,9 +38,12 @@ enum ColumnId {
     Mode,
     Between,
     Process,
+    // Older traces end here.
+    Runnable,
+    Descriptor,
 }
 
-const COLUMNS: usize = ColumnId::Process as usize + 1;
+const COLUMNS: usize = ColumnId::Descriptor as usize + 1;
 
 /// What a file had last.
 #[derive(Clone, Copy, Default)]
@@ -50,6 +53,7 @@ struct FileMemory {
     size: u64,
     flags: u64,
     mode: u64,
+    descriptor: u64,
 }
 
 /// What both sides know of the events before.
@@ -100,6 +104,8 @@ impl BlockMemory {
         memory.size = call.stat_size.unwrap_or(memory.size);
         memory.flags = call.flags.map_or(memory.flags, u64::from);
         memory.mode = call.mode.map_or(memory.mode, u64::from);
+        let opened = u32::try_from(call.result).ok().filter(|_| call.kind.get().class == super::kind::CallClass::Open);
+        memory.descriptor = call.descriptor.or(opened).map_or(memory.descriptor, u64::from);
     }
 }
 
@@ -212,6 +218,8 @@ fn encode_call(call: &TracedCall, columns: &mut [Vec<u8>; COLUMNS], memory: &mut
     if let Some(between) = call.between {
         known(ColumnId::Between, Some(between.blocked / UNIT_NS), 0);
     }
+    known(ColumnId::Runnable, call.runnable.map(|runnable| runnable / UNIT_NS), 0);
+    known(ColumnId::Descriptor, call.descriptor.map(u64::from), state.descriptor);
     put(&mut columns[ColumnId::Kind as usize], kind);
     let moved = call.wanted.filter(|_| call.kind.get().class.moves_data()).unwrap_or(0);
     put(&mut columns[ColumnId::Result as usize], difference(call.result as u64, moved));
@@ -225,11 +233,14 @@ fn encode_call(call: &TracedCall, columns: &mut [Vec<u8>; COLUMNS], memory: &mut
 }
 
 /// The columns of a block that is read.
-struct BlockColumns<'a>([&'a [u8]; COLUMNS]);
+struct BlockColumns<'a> {
+    columns: [&'a [u8]; COLUMNS],
+    has: [bool; COLUMNS],
+}
 
 impl BlockColumns<'_> {
     fn take(&mut self, id: ColumnId) -> Option<u128> {
-        take(&mut self.0[id as usize])
+        take(&mut self.columns[id as usize])
     }
 
     fn number(&mut self, id: ColumnId) -> Option<u64> {
@@ -241,7 +252,7 @@ impl BlockColumns<'_> {
     }
 
     fn known(&mut self, id: ColumnId, expected: u64) -> Option<Option<u64>> {
-        take_known(&mut self.0[id as usize], expected)
+        take_known(&mut self.columns[id as usize], expected)
     }
 
     fn known_small(&mut self, id: ColumnId, expected: u64) -> Option<Option<u32>> {
@@ -259,13 +270,17 @@ impl BlockColumns<'_> {
 /// how many paths there are.
 pub(crate) fn decode(mut bytes: &[u8], kinds: &[KindId], paths: usize) -> Option<Vec<TraceEvent>> {
     let count = usize::try_from(take(&mut bytes)?).ok().filter(|count| *count <= BLOCK_EVENTS)?;
-    let mut columns = BlockColumns([&[]; COLUMNS]);
-    for column in &mut columns.0 {
+    let mut columns = BlockColumns { columns: [&[]; COLUMNS], has: [false; COLUMNS] };
+    for (n, column) in columns.columns.iter_mut().enumerate() {
+        if n >= ColumnId::Runnable as usize && bytes.is_empty() {
+            break;
+        }
         let length = usize::try_from(take(&mut bytes)?).ok()?;
         (*column, bytes) = bytes.split_at_checked(length)?;
     }
+    columns.has = columns.columns.map(|column| !column.is_empty());
     // Each event has a byte at least.
-    let mut events = Vec::with_capacity(count.min(columns.0[0].len()));
+    let mut events = Vec::with_capacity(count.min(columns.columns[0].len()));
     let mut memory = BlockMemory::default();
     for _ in 0..count {
         let tag = columns.take(ColumnId::Event)?;
@@ -352,6 +367,12 @@ fn decode_call(
         let blocked = columns.known(ColumnId::Between, 0)??;
         call.between =
             Some(TimeBetween { runnable: runnable.saturating_mul(UNIT_NS), blocked: blocked.saturating_mul(UNIT_NS) });
+    }
+    if columns.has[ColumnId::Runnable as usize] {
+        call.runnable = columns.known(ColumnId::Runnable, 0)?.map(|runnable| runnable.saturating_mul(UNIT_NS));
+    }
+    if columns.has[ColumnId::Descriptor as usize] {
+        call.descriptor = columns.known_small(ColumnId::Descriptor, state.descriptor)?;
     }
     memory.learn(&call, kind, number);
     Some(call)

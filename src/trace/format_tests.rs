@@ -72,6 +72,7 @@ pub(crate) fn events(count: usize, seed: u64, paths: &mut PathTable) -> Vec<Trac
                 process: thread / 2,
                 kind: KindId(numbers.below(KINDS.len() as u64) as u16),
                 result: numbers.size() as i64,
+                descriptor: numbers.maybe(|n| n.size() as u32),
                 path: numbers.maybe(&mut path),
                 second_path: numbers.maybe(&mut path).filter(|path| path.0 % 3 == 0),
                 file: numbers.maybe(|n| InodeId {
@@ -89,6 +90,7 @@ pub(crate) fn events(count: usize, seed: u64, paths: &mut PathTable) -> Vec<Trac
                     runnable: in_units(n.below(1 << 20)),
                     blocked: in_units(n.below(1 << 20)),
                 }),
+                runnable: numbers.maybe(|n| in_units(n.below(1 << 20))),
             }),
         }
     };
@@ -158,6 +160,23 @@ fn what_is_written_comes_back() {
         (reader.tree()[0].size, reader.paths().path(reader.tree()[0].path)),
         (77, b"/secret1/tree.d/canary".to_vec())
     );
+}
+
+#[test]
+fn a_block_without_the_latest_columns_is_read() {
+    let mut paths = PathTable::new();
+    let mut events = events(3000, 6, &mut paths);
+    let parts = crate::columns::encode(&events);
+    let kinds: Vec<KindId> = (0..KINDS.len()).map(|n| KindId(n as u16)).collect();
+    let whole = crate::columns::decode(&parts.concat(), &kinds, paths.len());
+    assert_eq!(whole.as_ref(), Some(&events));
+    for event in &mut events {
+        if let TraceEvent::Call(call) = event {
+            (call.runnable, call.descriptor) = (None, None);
+        }
+    }
+    assert_ne!(whole.as_ref(), Some(&events));
+    assert_eq!(crate::columns::decode(&parts[..parts.len() - 2].concat(), &kinds, paths.len()), Some(events));
 }
 
 #[test]

@@ -405,6 +405,11 @@ impl<'a> TraceResolver<'a> {
             process: raw.process,
             kind: id,
             result: raw.result,
+            // A number of io_uring may be one of its own table.
+            descriptor: kind
+                .arg(CallArg::Fd)
+                .filter(|_| !kind.name.starts_with("uring_"))
+                .and_then(|at| u32::try_from(raw.fd(at)).ok()),
             path: found.path,
             second_path: found.second_path,
             file: file_id,
@@ -415,6 +420,7 @@ impl<'a> TraceResolver<'a> {
             stat_size: raw.stat.map(|stat| stat.size),
             mode: raw.stat.map(|stat| stat.mode).or_else(|| facts?.mode).or_else(|| file.as_ref()?.mode),
             between: raw.between.map(|own| own.plus(pending)),
+            runnable: raw.within.map(|within| within.runnable),
         }
     }
 

@@ -74,6 +74,8 @@ pub struct TraceSummary {
     pub waited: u64,
     /// Nanoseconds between calls that threads were ready or asleep; `None` if the recorder did not see it.
     pub between: Option<(u64, u64)>,
+    /// Nanoseconds in calls that threads were ready, but without a processor.
+    pub runnable: Option<u64>,
 }
 
 impl TraceSummary {
@@ -130,6 +132,9 @@ impl TraceSummary {
             let (runnable, blocked) = self.between.get_or_insert((0, 0));
             *runnable = runnable.saturating_add(between.runnable);
             *blocked = blocked.saturating_add(between.blocked);
+        }
+        if let Some(runnable) = call.runnable {
+            self.runnable = Some(self.runnable.unwrap_or(0).saturating_add(runnable));
         }
     }
 

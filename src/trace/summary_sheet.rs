@@ -96,6 +96,9 @@ impl TraceSummary {
         if synchronous > 0 {
             fact("synchronous", format!("{} (O_SYNC or O_DSYNC)", count(synchronous, "write")));
         }
+        if let Some(runnable) = self.runnable {
+            fact("in calls", format!("{}, {} of it ready without a processor", time(self.time()), time(runnable)));
+        }
         if let Some((runnable, blocked)) = self.between {
             fact("between calls", format!("{} asleep, {} ready without a processor", time(blocked), time(runnable)));
         }
@@ -234,6 +237,7 @@ impl TraceSummary {
             waits: self.waits,
             waited_seconds: self.waited as f64 / 1e9,
             runnable_seconds: self.between.map(|(runnable, _)| runnable as f64 / 1e9),
+            runnable_in_calls_seconds: self.runnable.map(|runnable| runnable as f64 / 1e9),
             blocked_seconds: self.between.map(|(_, blocked)| blocked as f64 / 1e9),
             end: self.end.as_ref(),
             classes: classes.collect(),
@@ -262,6 +266,7 @@ pub struct TraceDocument<'a> {
     waits: u64,
     waited_seconds: f64,
     runnable_seconds: Option<f64>,
+    runnable_in_calls_seconds: Option<f64>,
     blocked_seconds: Option<f64>,
     end: Option<&'a TraceEnd>,
     classes: BTreeMap<&'static str, ClassRow>,
