@@ -1,5 +1,6 @@
 //! What each call of a trace does in the replay: one match over the classes of calls.
 
+use crate::descriptors::SoughtFile;
 use crate::plan::{ANY_RESULT, NewOp, OWN, PlanBuilder, ReplayAction, SIGN_ONLY};
 use crate::tree::{FileKind, FilePlace, FoundPath, LINK_LENGTH, NOTHING};
 use wml_trace::{CallArg, CallClass, PathId, PathTable, TracedCall, flags as numbers};
@@ -18,7 +19,8 @@ fn both(low: u32, high: u32) -> u64 {
 }
 
 /// Errors whose cause is not in a trace.
-const NOT_KNOWN: [i32; 5] = [numbers::EBADF, numbers::EACCES, numbers::EPERM, numbers::EROFS, numbers::EXDEV];
+const NOT_KNOWN: [i32; 6] =
+    [numbers::EBADF, numbers::EACCES, numbers::EINTR, numbers::EPERM, numbers::EROFS, numbers::EXDEV];
 
 impl PlanBuilder<'_> {
     /// Plans a call.
@@ -28,7 +30,7 @@ impl PlanBuilder<'_> {
             self.as_plain += 1;
         }
         match kind.class {
-            // It is on none of the open files, or failed for want of rights: neither is known.
+            // It is on none of the open files, or failed for want of rights or by a signal: that is not known.
             _ if NOT_KNOWN.iter().any(|error| call.result == -i64::from(*error)) => self.leave_out(call),
             CallClass::Map | CallClass::Fault | CallClass::Control | CallClass::Other => self.leave_out(call),
             _ if matches!(kind.name, "msync" | "splice" | "uring_splice") => self.leave_out(call),
@@ -46,8 +48,9 @@ impl PlanBuilder<'_> {
     /// The open file of a call on a descriptor. One that no call has opened is opened before the call.
     fn file(&mut self, call: &TracedCall, path: PathId, paths: &PathTable) -> Option<u32> {
         let flags = call.flags.filter(|_| call.kind.get().class.moves_data());
-        let found = self.descriptors.find(call.process, path, call.file, call.offset, flags);
-        if let Some(file) = found.or_else(|| self.descriptors.find_anywhere(call.process, path, call.file)) {
+        let sought = SoughtFile { number: call.descriptor, id: call.file, position: call.offset, flags };
+        let found = self.descriptors.find(call.process, path, sought);
+        if let Some(file) = found.or_else(|| self.descriptors.find_anywhere(call.process, path, sought)) {
             let me = self.me_of(call);
             let open = self.descriptors.files.get(&file)?;
             let (descriptor, node) = (open.descriptor, open.node);
@@ -68,11 +71,7 @@ impl PlanBuilder<'_> {
         }
         let (dir, name) = self.place(call, found, false);
         let (one, two) = (self.order.add(), self.order.add());
-        let id = (found.node, call.file);
-        let file = self.descriptors.open(call.process, path, id, flags.unwrap_or(0), [one, two]);
-        if let Some(open) = self.descriptors.files.get_mut(&file) {
-            open.position = call.offset.unwrap_or(0);
-        }
+        let file = self.descriptors.open(call.process, path, found.node, sought, [one, two]);
         let me = self.me_of(call);
         self.order.changes(me, one);
         let x = both(name.0, file);
@@ -101,7 +100,7 @@ impl PlanBuilder<'_> {
         let permissions = self.permissions(node);
         match kind.class {
             CallClass::Close => {
-                let is_last = self.descriptors.close(call.process, path, file);
+                let is_last = self.descriptors.close(call.process, path, file, call.descriptor);
                 if is_last {
                     self.close_last(me, file);
                 }
@@ -131,6 +130,9 @@ impl PlanBuilder<'_> {
                     self.tree.learn_least_size(node, end);
                 }
                 self.is_largest(call, wanted);
+                if writes && done > 0 && self.tree.node(node).is_initial {
+                    self.writes.entry(node).or_insert(done);
+                }
                 let action = match (writes, moves) {
                     (false, true) => Do::Read,
                     (false, false) => Do::ReadAt,
@@ -148,7 +150,7 @@ impl PlanBuilder<'_> {
             }
             CallClass::Copy => {
                 let Some(to) = call.second_path else { return self.leave_out(call) };
-                let Some(other) = self.descriptors.find(call.process, to, None, None, None) else {
+                let Some(other) = self.descriptors.find(call.process, to, SoughtFile::default()) else {
                     self.is_unopened(call);
                     return self.leave_out(call);
                 };
@@ -203,7 +205,8 @@ impl PlanBuilder<'_> {
                 if call.result >= 0 {
                     let closes = is_command && command == COPY_FD_PRIVATE
                         || kind.name == "dup3" && command & numbers::O_CLOEXEC != 0;
-                    self.descriptors.copy(call.process, path, file, closes);
+                    let number = u32::try_from(call.result).ok();
+                    self.descriptors.copy(call.process, path, file, number, closes);
                 }
                 self.add(call, NewOp { bits: SIGN_ONLY, ..simple(Do::Copy) });
             }
@@ -391,7 +394,8 @@ impl PlanBuilder<'_> {
             CallClass::Utimes => ReplayAction::SetTimesOpen,
             _ => return false,
         };
-        let Some(file) = self.descriptors.find(call.process, path, call.file, None, None) else { return false };
+        let sought = SoughtFile { id: call.file, ..SoughtFile::default() };
+        let Some(file) = self.descriptors.find(call.process, path, sought) else { return false };
         let Some((node, descriptor)) = self.descriptors.files.get(&file).map(|open| (open.node, open.descriptor))
         else {
             return false;
@@ -447,7 +451,9 @@ impl PlanBuilder<'_> {
             }
             let resources = [self.order.add(), self.order.add()];
             self.order.changes(me, resources[0]);
-            file = self.descriptors.open(call.process, path, (node, call.file), given, resources);
+            let number = u32::try_from(call.result).ok();
+            let of = SoughtFile { number, id: call.file, position: None, flags: Some(given) };
+            file = self.descriptors.open(call.process, path, node, of, resources);
         }
         let x = both(name.0, file);
         self.add(call, NewOp { bits: SIGN_ONLY, x, flags: given, ..NewOp::new(ReplayAction::Open, dir) });
@@ -461,7 +467,10 @@ impl PlanBuilder<'_> {
         let from = self.find(call, path, is_link && call.follows_links(), paths);
         let me = self.me_of(call);
         let unnamed = match is_link && ok && from.node == NOTHING {
-            true => self.descriptors.find(call.process, path, call.file, None, None),
+            true => {
+                let sought = SoughtFile { id: call.file, ..SoughtFile::default() };
+                self.descriptors.find(call.process, path, sought)
+            }
             false => None,
         };
         let second = self.find(call, to, false, paths);

@@ -51,6 +51,7 @@ impl ReplayOutcome {
             plain_calls: plan.as_plain,
             unexplained: plan.unexplained.1,
             unopened: plan.unopened.1,
+            recorded_runnable_seconds: plan.runnable.map(|ns| ns as f64 / 1e9),
             ..ReplayResult::default()
         };
         let mut classes: BTreeMap<CallClass, ReplayedClass> = BTreeMap::new();
@@ -78,6 +79,9 @@ impl ReplayOutcome {
                     class if class.moves_data() => snapshot.bytes += bytes,
                     _ => {}
                 }
+            }
+            for (errno, failed) in made.failed.iter().enumerate().filter(|(_, failed)| **failed > 0) {
+                *result.failed_alike.entry(errno_name(errno as i32)).or_default() += failed;
             }
             for (kind, differ) in made.differ.iter().enumerate().filter(|(_, differ)| **differ > 0) {
                 *result.calls_differ.entry(KindId(kind as u16).get().name.to_owned()).or_default() += differ;

@@ -148,6 +148,10 @@ pub(crate) struct ReplayPlan {
     /// The first calls that found a name which neither the tree at the beginning has nor a call made.
     pub(crate) unexplained: (Vec<(KindId, PathId)>, u64),
     pub(crate) calls: u64,
+    /// The length of the first write in a file that exists at the beginning.
+    pub(crate) writes: HashMap<u32, u64>,
+    /// How long the calls that are replayed were without a processor.
+    pub(crate) runnable: Option<u64>,
     /// The end of the last call, since the beginning of the first.
     pub(crate) span: u64,
 }
@@ -169,7 +173,9 @@ pub(crate) struct PlanBuilder<'a> {
     pub(crate) unopened: (Vec<(KindId, PathId)>, u64),
     /// The first calls that found a name which neither the tree at the beginning has nor a call made.
     pub(crate) unexplained: (Vec<(KindId, PathId)>, u64),
+    pub(crate) writes: HashMap<u32, u64>,
     calls: u64,
+    runnable: Option<u64>,
     first: Option<u64>,
     last: u64,
 }
@@ -220,7 +226,9 @@ impl ReplayPlan {
             as_plain: 0,
             unopened: (Vec::new(), 0),
             unexplained: (Vec::new(), 0),
+            writes: HashMap::new(),
             calls: 0,
+            runnable: None,
             first: None,
             last: 0,
         };
@@ -248,6 +256,8 @@ impl ReplayPlan {
             unopened: builder.unopened,
             unexplained: builder.unexplained,
             calls: builder.calls,
+            writes: builder.writes,
+            runnable: builder.runnable,
             span: builder.last.saturating_sub(begin),
         })
     }
@@ -369,6 +379,9 @@ impl PlanBuilder<'_> {
                 call.between.map_or(0, |between| between.blocked.saturating_sub(awaited))
             }
         };
+        if let Some(runnable) = call.runnable.filter(|_| new.bits & OWN == 0) {
+            self.runnable = Some(self.runnable.unwrap_or(0).saturating_add(runnable));
+        }
         self.push(thread, new, Some(call), due);
     }
 

@@ -33,6 +33,8 @@ const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 const DIR_MODE: Mode = Mode::from_raw_mode(0o755);
 /// Content is written in such parts.
 const PART: usize = 1 << 20;
+/// The shortest write.
+const PAGE: usize = 4096;
 
 /// The directory, held and locked.
 #[derive(Debug)]
@@ -172,7 +174,9 @@ impl ReplayRoot {
                             linked?;
                         }
                         None => {
-                            write_file(open.1, &name, (file.first_size, &content), stop)?;
+                            // Pages that were written together stay together in memory, and large groups cost more to change.
+                            let part = plan.writes.get(node).map_or(PART, |part| (*part as usize).clamp(PAGE, PART));
+                            write_file(open.1, &name, (file.first_size, &content[..part]), stop)?;
                             made.insert(*node, path);
                         }
                     },

@@ -17,6 +17,8 @@ use wml_trace::KINDS;
 const LOOKS: u32 = 200;
 /// A thread that sleeps looks again after this time: the replay may have been broken off.
 const NAP: Duration = Duration::from_millis(200);
+/// The numbers of errors are below this one.
+const ERRORS: usize = 4096;
 const STACK: usize = 256 << 10;
 /// Descriptors that the program itself has.
 const OWN_DESCRIPTORS: u64 = 64;
@@ -81,6 +83,8 @@ pub(crate) struct ThreadDone {
     pub(crate) others: Vec<OtherResult>,
     /// How many of each kind of call.
     pub(crate) differ: Vec<u64>,
+    /// How many calls failed as they did when they were recorded, by the number of the error.
+    pub(crate) failed: Vec<u64>,
     /// The sum of the results that are no errors, of each kind of call: the bytes, of those that move data.
     pub(crate) moved: Vec<u64>,
     /// How much later than due each call began, in nanoseconds. Empty without times.
@@ -218,6 +222,7 @@ impl ThreadRun<'_> {
             durations: vec![0; ops.len()],
             others: Vec::with_capacity(NAMED),
             differ: vec![0; KINDS.len()],
+            failed: vec![0; ERRORS],
             moved: vec![0; KINDS.len()],
             lateness: if is_timed { vec![0; ops.len()] } else { Vec::new() },
             done: 0,
@@ -247,6 +252,12 @@ impl ThreadRun<'_> {
                 (done.moved.get_mut(usize::from(op.kind.0)), u64::try_from(made.result), op.bits & OWN == 0)
             {
                 *moved = moved.saturating_add(bytes);
+            }
+            if made.result < 0
+                && made.result == i64::from(op.expected)
+                && let Some(known) = done.failed.get_mut(made.result.unsigned_abs() as usize)
+            {
+                *known += 1;
             }
             if differs(op, made.result) {
                 if let Some(known) = done.differ.get_mut(usize::from(op.kind.0)) {

@@ -53,7 +53,10 @@ pub(super) fn lines(run: &Run) -> Vec<(&'static str, String)> {
     lines.push(("replayed", format!("{}{of}, by {}", count(replay.replayed, "call"), count(run.threads, "thread"))));
     let beside = |here: f64, recorded: f64| format!("{}, {} when recorded", span(here), span(recorded));
     lines.push(("elapsed", beside(run.measured_seconds, replay.recorded_seconds)));
-    lines.push(("in calls", beside(replay.call_seconds, replay.recorded_call_seconds)));
+    let waited = replay.recorded_runnable_seconds.filter(|seconds| *seconds > 0.0);
+    let waited = waited.map_or_else(String::new, |seconds| format!(", {} of it without a processor", span(seconds)));
+    let in_calls = beside(replay.call_seconds, replay.recorded_call_seconds);
+    lines.push(("in calls", format!("{in_calls}{waited}")));
     let late = || run.flowops.iter().filter_map(|flowop| Some((flowop.ops as f64, flowop.lateness_ns?)));
     if let Some(most) = late().filter_map(|(_, late)| late.max).max() {
         let mean =
@@ -68,6 +71,9 @@ pub(super) fn lines(run: &Run) -> Vec<(&'static str, String)> {
     }
     if replay.plain_calls > 0 {
         lines.push(("io_uring", format!("{} as plain calls", count(replay.plain_calls, "operation"))));
+    }
+    if !replay.failed_alike.is_empty() {
+        lines.push(("failed alike", listed(&replay.failed_alike)));
     }
     if !replay.calls_differ.is_empty() {
         lines.push(("calls differ", listed(&replay.calls_differ)));

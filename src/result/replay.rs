@@ -20,10 +20,14 @@ pub struct ReplayResult {
     pub recorded_call_seconds: f64,
     /// The same in the replay.
     pub call_seconds: f64,
+    /// How long the recorded calls were ready without a processor, which is part of their time; `None` if it is unknown.
+    pub recorded_runnable_seconds: Option<f64>,
     /// Calls that were left out, by their names.
     pub not_replayed: BTreeMap<String, u64>,
     /// Operations of `io_uring` that were made as plain calls.
     pub plain_calls: u64,
+    /// Calls that failed as they did in the recording, by their errors.
+    pub failed_alike: BTreeMap<String, u64>,
     /// Calls whose result is not the recorded one, by their names.
     pub calls_differ: BTreeMap<String, u64>,
     /// Calls that found a name that nothing in the trace had made.

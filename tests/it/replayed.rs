@@ -242,6 +242,40 @@ fn a_database_does_the_same_again() {
 }
 
 #[test]
+fn open_files_of_one_name_are_told_apart() {
+    if !has("python3") {
+        return skip("no python3");
+    }
+    let program = "import fcntl, os\n\
+        def fails(of):\n\
+        \x20try: fcntl.flock(of, fcntl.LOCK_EX | fcntl.LOCK_NB)\n\
+        \x20except OSError: return\n\
+        \x20raise SystemExit('locked twice')\n\
+        os.mkdir('d')\n\
+        a, b = os.open('d', os.O_PATH), os.open('d', os.O_RDONLY)\n\
+        os.close(a)\n\
+        os.listdir(b)\n\
+        a, b, c = [os.open('p.py', os.O_RDWR) for _ in 'abc']\n\
+        os.read(a, 4); os.read(b, 4); os.close(b); os.read(a, 4)\n\
+        b = os.dup(c)\n\
+        os.close(c)\n\
+        os.read(b, 3)\n\
+        c = os.open('p.py', os.O_RDWR)\n\
+        fcntl.flock(a, fcntl.LOCK_EX)\n\
+        fails(b); fails(c)\n\
+        os.close(c)\n\
+        fails(b)\n\
+        os.close(a)\n\
+        fcntl.flock(b, fcntl.LOCK_EX | fcntl.LOCK_NB)\n";
+    let lay_out = |dir: &Path| fs::write(dir.join("p.py"), program).unwrap();
+    let program = RecordedProgram::new(lay_out, "exec python3 p.py");
+    let output = program.replay(&program.trace(), &["--json", "-"]).exits(0);
+    let value: Value = serde_json::from_str(&output.stdout).unwrap();
+    let replay = &value["runs"][0]["replay"];
+    assert_eq!((&replay["calls_differ"], &replay["failed_alike"]["EAGAIN"]), (&json!({}), &json!(3)), "{replay}");
+}
+
+#[test]
 fn links_and_pipes_are_made_again() {
     let command = "ln -s src/d1 k; cat k/e1/no; cat k/e1/f1 >copy; chmod 600 k/e1/f1; ln -s later l; cat l; \
         echo x >later; cat l; mkfifo p; ls -l k p; mv src/d2 src/other; cat src/other/e2/f2; rm k";
