@@ -32,6 +32,13 @@ const PG: Traced =
 const GIT: Traced = Traced { script: "git_status", trace: "git/git_status.wtrace", renamed: [""; 2], seconds: "60" };
 const TAR: Traced = Traced { script: "tar_extract", trace: "tar/tar_extract.wtrace", renamed: [""; 2], seconds: "60" };
 
+/// What a trace says of a run, whose transactions end as the script says.
+fn read(path: &Path, side: TracedSide<'_>, script: &str) -> TracedRun {
+    let trace = BufReader::new(File::open(path).unwrap());
+    let end = TransactionEnd::in_script(script);
+    TracedRun::read(trace, side, end.as_ref()).unwrap_or_else(|error| panic!("{}", error.message))
+}
+
 impl Traced {
     fn trace(&self) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(self.trace)
@@ -66,8 +73,13 @@ impl Traced {
         }
     }
 
-    /// The rows of one recorded run of a script beside the trace.
-    fn beside(&self, text: &str) -> Fidelity {
+    /// What the trace says of the program.
+    fn program(&self) -> TracedRun {
+        read(&self.trace(), TracedSide::Program, &self.text())
+    }
+
+    /// The rows of one recorded run of a script beside the program's.
+    fn beside(&self, program: &TracedRun, text: &str) -> Fidelity {
         let own = Wml::new().file("script.wml", text);
         let dir = own.dir().canonicalize().unwrap().join("files");
         fs::create_dir(&dir).unwrap();
@@ -79,24 +91,18 @@ impl Traced {
             .args([self.seconds])
             .run()
             .exits(0);
-        let end = TransactionEnd::in_script(text);
-        let read = |path: &Path, side| {
-            let trace = BufReader::new(File::open(path).unwrap());
-            TracedRun::read(trace, side, end.as_ref()).unwrap_or_else(|error| panic!("{}", error.message))
-        };
-        let program = read(&self.trace(), TracedSide::Program);
-        let script = TracedSide::Script { dir: dir.as_os_str().as_bytes() };
-        let pair = (program, read(&recorded.dir().join("run.wtrace"), script));
+        let side = TracedSide::Script { dir: dir.as_os_str().as_bytes() };
+        let pair = (program.clone(), read(&recorded.dir().join("run.wtrace"), side, text));
         // Each row is then judged by this one run.
         Fidelity::of(&[pair.clone(), pair.clone(), pair], 3)
     }
 
     /// Asserts that each change of the script, a text for another one, puts a row outside.
     fn changes_are_told(&self, changes: &[(&str, &str, &str)]) {
-        let text = self.text();
+        let (text, program) = (self.text(), self.program());
         for (from, to, row) in changes {
             assert!(text.contains(from), "{from}");
-            let found = self.beside(&text.replace(from, to));
+            let found = self.beside(&program, &text.replace(from, to));
             let works = found.rows.iter().any(|row| row.name.starts_with("in calls ") && row.estimate.value > 0.0);
             assert!(works, "{to}: no calls {:#?}", found.rows);
             let told = found.rows.iter().find(|found| found.name == *row);
