@@ -22,6 +22,7 @@ const GIT: Driven = Driven { program: "git", is_fresh: false, args: &[] };
 const PG: Driven = Driven { program: "pg", is_fresh: true, args: &["4", "5"] };
 const CLONE: Driven = Driven { program: "clone", is_fresh: true, args: &[] };
 const MAIL: Driven = Driven { program: "mail", is_fresh: true, args: &[] };
+const ROCKSDB: Driven = Driven { program: "rocksdb", is_fresh: true, args: &[] };
 const NPM: Driven = Driven { program: "npm", is_fresh: true, args: &[] };
 const TAR: Driven = Driven { program: "tar", is_fresh: true, args: &[] };
 
@@ -145,6 +146,15 @@ fn mail_deliver_makes_the_calls_of_procmail() {
     needs!(has("procmail"), "there is no procmail");
     let inside = ["write a transaction", "fsync a transaction", "link a transaction", "stat a transaction", "files"];
     makes_the_calls("mail_deliver", &MAIL, &[], &inside);
+}
+
+#[test]
+fn lsm_store_makes_the_calls_of_rocksdb() {
+    needs!(crate::cmd::long());
+    needs!(has("db_bench"), "there is no db_bench");
+    let inside =
+        ["share of read", "share of write", "read a transaction", "write a transaction", "sizes read, distance"];
+    makes_the_calls("lsm_store", &ROCKSDB, &[], &inside);
 }
 
 #[test]
