@@ -88,5 +88,5 @@ pub(super) fn lines(run: &Run) -> Vec<(&'static str, String)> {
 }
 
 /// The labels of these lines that a screen shows.
-pub(super) const SHOWN: [&str; 7] =
-    ["replayed", "elapsed", "in calls", "late", "not replayed", "calls differ", "names at end"];
+pub(super) const SHOWN: [&str; 8] =
+    ["replayed", "elapsed", "in calls", "late", "not replayed", "failed alike", "calls differ", "names at end"];

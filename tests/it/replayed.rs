@@ -196,7 +196,9 @@ fn experiments_take_a_trace_in_place_of_a_script() {
     let results = program.place.path().join("ab").display().to_string();
     let output = ab(&["--a", &on_a, "--b", &on_b, "--metric", "latency.mean", "--results", &results]);
     assert!(matches!(output.status.code(), Some(0 | 10 | 11)), "{}", output.shown());
-    assert!(output.stdout.contains("verdict"), "{}", output.shown());
+    let verdicts = ["better", "worse", "same", "not worse", "unclear", "invalid"];
+    let is_verdict = |line: &str| line.split_once(": ").is_some_and(|(verdict, _)| verdicts.contains(&verdict));
+    assert!(output.stdout.lines().any(is_verdict), "{}", output.shown());
     let page = program.place.path().join("page.html");
     Wml::below(program.place.path()).args(["report", &results, "-o"]).args([&page]).run().exits(0);
     assert!(fs::read_to_string(&page).unwrap().contains("<svg"));
@@ -269,6 +271,8 @@ fn open_files_of_one_name_are_told_apart() {
         fcntl.flock(b, fcntl.LOCK_EX | fcntl.LOCK_NB)\n";
     let lay_out = |dir: &Path| fs::write(dir.join("p.py"), program).unwrap();
     let program = RecordedProgram::new(lay_out, "exec python3 p.py");
+    let shown = program.replay(&program.trace(), &[]).exits(0);
+    assert!(shown.stdout.contains("failed alike: 3 EAGAIN"), "{}", shown.shown());
     let output = program.replay(&program.trace(), &["--json", "-"]).exits(0);
     let value: Value = serde_json::from_str(&output.stdout).unwrap();
     let replay = &value["runs"][0]["replay"];
