@@ -187,6 +187,16 @@ fn the_commands_of_the_page_make_a_script_of_a_program() {
     assert!(script.contains("# Fidelity: ") && script.contains(" on "), "{script}");
 }
 
+#[test]
+fn a_result_has_the_comparison_of_its_script() {
+    let call = Wml::new().args(["git_status", "--engine", "null", "--runtime", "1"]).result();
+    let result = call.run().exits(0).result().clone();
+    let compared = wml::learn::fidelity_in(result["script"]["text"].as_str().unwrap()).unwrap();
+    let shown = Wml::new().args(["show", "git_status", "--fidelity"]).run().exits(0).stdout;
+    assert_eq!(compared.trim_end(), shown.trim_end());
+    assert!(shown.contains(" rows inside") && shown.contains("stat p50"), "{shown}");
+}
+
 /// A run of a personality without I/O.
 fn without_io(name: &str, seconds: &str) -> serde_json::Value {
     let call = Wml::new().args([name, "--engine", "null", "--runtime", seconds]).result();
