@@ -15,7 +15,8 @@ use std::ops::Range;
 /// How often a quiet night may have a test of the suite outside of its limits, or one that is worse.
 const SUITE_ERROR: f64 = 0.05;
 
-/// The number of nights from which on the spread of a test is its own. Before it is that of all tests.
+/// The number of nights from which on the spread of a test is its own. Before it is that of all tests, or its own so far if
+/// that is greater.
 const OWN_SPREAD: usize = 8;
 
 /// The nights that are judged at most, and those that are the reference.
@@ -130,6 +131,24 @@ fn steps(nights: &[f64]) -> Vec<f64> {
 fn spread_of_steps(steps: &[f64]) -> f64 {
     // The median of the distance of two normal values is 0.954 standard deviations.
     median(steps).unwrap_or_default() / 0.954
+}
+
+/// The steps of all tests whose spread is that of all. A test that a rate paces hardly varies, and says nothing about others.
+fn pooled_steps(tests: &[&[f64]]) -> Vec<f64> {
+    let all = || tests.iter().map(|nights| steps(nights));
+    let varying: Vec<f64> = all().filter(|steps| spread_of_steps(steps) > LEAST_SPREAD).flatten().collect();
+    if varying.is_empty() { all().flatten().collect() } else { varying }
+}
+
+/// The standard deviation of the nights of a test before its last one: who varies more than others shows it soon.
+fn early_spread(nights: &[f64]) -> f64 {
+    let before = &nights[..nights.len().saturating_sub(1)];
+    if before.len() < 2 {
+        return 0.0;
+    }
+    let middle = mean(before);
+    let squares: f64 = before.iter().map(|night| (night - middle).powi(2)).sum();
+    (squares / (before.len() - 1) as f64).sqrt()
 }
 
 /// On which side of a limit a distance is; equal if it is within.
@@ -305,16 +324,20 @@ fn drift(values: &[f64], tests: usize) -> Option<NightDrift> {
 /// Judges the tests of a suite by the logarithms of their nights, of which more is better. `direction`: that of the figures.
 pub fn judge_nights(tests: &[&[f64]], direction: Direction) -> Vec<NightVerdict> {
     let judged: Vec<&[f64]> = tests.iter().map(|nights| &nights[nights.len().saturating_sub(JUDGED)..]).collect();
-    let all_steps: Vec<f64> = judged.iter().flat_map(|nights| steps(nights)).collect();
+    let all_steps = pooled_steps(&judged);
     let common = spread_of_steps(&all_steps);
-    let spread = |nights: &[f64]| if nights.len() < OWN_SPREAD { common } else { spread_of_steps(&steps(nights)) };
+    let spread = |nights: &[f64]| match nights.len() < OWN_SPREAD {
+        true => common.max(early_spread(nights)),
+        false => spread_of_steps(&steps(nights)),
+    };
     let levelled: Vec<Levelled> = judged.iter().map(|nights| Levelled::of(nights, spread(nights))).collect();
     let count = tests.len();
     // One bad night in the suite must not hide all others.
     let pooled = Limits::of(common, all_steps.len() as f64 * STEPS_EFFICIENCY, count);
     let judge = |(test, nights): (&Levelled, &&[f64])| {
         let own = || Limits::of((test.squares / test.df as f64).sqrt(), test.df as f64, count);
-        judge(test, nights, if test.values.len() < OWN_SPREAD { pooled } else { own() }, (count, direction))
+        let early = || pooled.map(|limits| Limits { spread: limits.spread.max(early_spread(nights)), ..limits });
+        judge(test, nights, if test.values.len() < OWN_SPREAD { early() } else { own() }, (count, direction))
     };
     let mut found: Vec<NightVerdict> = levelled.iter().zip(&judged).map(judge).collect();
     for (verdict, nights) in found.iter_mut().zip(tests) {

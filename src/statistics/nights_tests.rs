@@ -200,3 +200,33 @@ fn a_great_loss_of_a_noisy_test_is_a_suspect() {
     assert!((limits(0.3)[0] - 0.7_f64.ln()).abs() < 1e-12);
     assert_eq!((limits(0.3)[1], limits(3.0)), (-0.3, [-3.0; 2]));
 }
+
+/// Nights of a suite in which every third test has one of these spreads.
+fn mixed(seed: u64, tests: usize, spreads: [f64; 3]) -> Vec<Vec<f64>> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut nights = |spread: f64| (0..7).map(|_| spread * rng.sample::<f64, _>(StandardNormal)).collect();
+    (0..tests).map(|n| nights(spreads[n % 3])).collect()
+}
+
+/// The share of the first quiet nights of mixed suites of 12 tests with a suspect.
+fn early_suspects(spreads: [f64; 3]) -> f64 {
+    let suites = (0..100).map(|n| mixed(5000 + n, 12, spreads));
+    let is_seen = |suite: &[Vec<f64>], night: usize| {
+        judged(suite, night).iter().any(|verdict| verdict.state == NightState::Suspect)
+    };
+    let seen: usize = suites.map(|suite| (1..7).filter(|night| is_seen(&suite, *night)).count()).sum();
+    seen as f64 / 600.0
+}
+
+#[test]
+fn tests_that_do_not_vary_say_nothing_about_others() {
+    let suite = mixed(9, 12, [0.0, 0.0, 0.1]);
+    let found = judged(&suite, 6);
+    assert!(found.iter().all(|verdict| verdict.state != NightState::Suspect), "{found:?}");
+    let [paced, varying] = [&found[0], &found[2]].map(|verdict| verdict.last.high / verdict.last.low);
+    assert!(paced > 1.1 && varying > 1.3, "{paced} {varying}");
+    for (spreads, most) in [([0.0, 0.02, 0.02], 0.05), ([0.0, 0.0, 0.1], 0.05), ([0.02, 0.05, 0.1], 0.08)] {
+        let suspects = early_suspects(spreads);
+        assert!(suspects <= most, "{spreads:?}: {suspects}");
+    }
+}
