@@ -5,7 +5,7 @@ use super::history_args::{ExportedNights, HistoryCommand, ShownHistory};
 use super::page_files::{drawn_target, write_to};
 use super::stdout::Stdout;
 use super::usage::import_help;
-use crate::comparison::AsJson as _;
+use crate::comparison::{AsJson as _, figure};
 use crate::diag::{Failure, Status};
 use crate::history::{
     AcceptedLevel, AddedRuns, History, HistoryFolder, HistoryRun, NewRuns, NightName, NightReport, SHOWN_NIGHTS,
@@ -16,10 +16,12 @@ use crate::os::{child, signals};
 use crate::page;
 use crate::sheet::mail;
 use crate::util::count::count;
+use crate::util::printable;
 use crate::util::timestamp::local_day;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::slice::from_ref;
 use std::sync::atomic::Ordering::SeqCst;
 
 /// The years that are read for a verdict, which is one on at most 400 nights.
@@ -34,6 +36,7 @@ pub(super) fn history(what: HistoryCommand) -> Result<u8, Failure> {
         HistoryCommand::Check { shown, confirm } => {
             let (_, history) = read(&shown.folder, JUDGED_YEARS)?;
             let mut report = report(&history, &shown.folder, &shown.metric, SHOWN_NIGHTS)?;
+            tell_paced(&history, &shown.metric);
             if let Some(command) = confirm
                 && confirmed(&shown, &report, &command)?
             {
@@ -67,12 +70,7 @@ pub(super) fn history(what: HistoryCommand) -> Result<u8, Failure> {
             Ok(0)
         }
         HistoryCommand::Show { shown, test } => show(&shown, test.as_deref()),
-        HistoryCommand::Accept { folder, test, since, why } => {
-            let (dir, history) = read(&folder, usize::MAX)?;
-            let TestName { test, place } = find(&history, &test)?;
-            dir.accept(AcceptedLevel { test, place, since, why }).map_err(failed(&folder))?;
-            Ok(0)
-        }
+        HistoryCommand::Accept { folder, test, since, why } => accept(&folder, &test, &since, why),
         HistoryCommand::Forget { folder, test, night, keep } => {
             let (dir, history) = read(&folder, usize::MAX)?;
             let of = test.as_deref().map(|test| find(&history, test)).transpose()?;
@@ -133,14 +131,40 @@ fn find(history: &History, text: &str) -> Result<TestName, Failure> {
     })
 }
 
-/// Judges a history by the metric that is asked for, and tells of rates that say nothing.
-fn report(history: &History, folder: &Path, metric: &Metric, nights: usize) -> Result<NightReport, Failure> {
-    let report = NightReport::of(history, metric, nights);
+/// Tells of rates that say nothing.
+fn tell_paced(history: &History, metric: &Metric) {
     let paced = history.paced();
     if *metric == Metric::ops() && !paced.is_empty() {
         let names = import::shortened(&paced);
-        notice(&format!("note: the script sets the rate of {names}: `--metric response.mean` compares response times"));
+        notice(&format!("note: scripts set the rate of {names}: see `--metric response.mean`"));
     }
+}
+
+/// Accepts a level, and says from which one to which. Returns the exit status.
+fn accept(folder: &Path, test: &str, since: &str, why: String) -> Result<u8, Failure> {
+    let (dir, history) = read(folder, usize::MAX)?;
+    let of = find(&history, test)?;
+    let nights = history.nights_of(&of);
+    if !nights.contains(since) {
+        let last: Vec<&str> = nights.into_iter().rev().take(3).collect();
+        let help = format!("its last nights are {}", last.into_iter().rev().collect::<Vec<_>>().join(", "));
+        return Err(Failure::wrong(format!("`{test}` has no night {since}"), help));
+    }
+    let level = |history: &History| {
+        let report = NightReport::of(history, &Metric::ops(), SHOWN_NIGHTS);
+        report.test(&of).and_then(|test| test.reference).map(|value| figure(&report.metric, value))
+    };
+    let TestName { test, place } = of.clone();
+    dir.accept(AcceptedLevel { test, place, since: since.to_owned(), why }).map_err(failed(folder))?;
+    let levels = level(&history).zip(level(&open(folder, usize::MAX)?.1));
+    let levels = levels.map_or_else(String::new, |(before, after)| format!("{before} → {after} "));
+    print_lines(&format!("accepted: {levels}since {since}"));
+    Ok(0)
+}
+
+/// Judges a history by the metric that is asked for.
+fn report(history: &History, folder: &Path, metric: &Metric, nights: usize) -> Result<NightReport, Failure> {
+    let report = NightReport::of(history, metric, nights);
     match report.tests.iter().any(|test| test.reference.is_some()) {
         true => Ok(report),
         false => Err(lacking(&folder.display().to_string(), metric)),
@@ -167,7 +191,7 @@ fn is_of_night(started: i64, night: &str) -> bool {
 }
 
 /// Makes the suspects again, each with the command of the user, and adds their results as the second part of the night.
-/// Returns whether there are any.
+/// Returns whether there are any. A suspect that can't be made again stays one.
 fn confirmed(shown: &ShownHistory, report: &NightReport, command: &str) -> Result<bool, Failure> {
     let folder = &shown.folder;
     let dir = HistoryFolder::create(folder).map_err(failed(folder))?;
@@ -188,22 +212,26 @@ fn confirmed(shown: &ShownHistory, report: &NightReport, command: &str) -> Resul
         };
         let of = TestName { test: test.test.clone(), place: test.place.clone() };
         let night = NightName { date: night.clone(), again: true };
-        let found = match results.exists() {
-            true => import::history_results(&results).map_err(|e| Failure::failed(e.to_string(), ""))?.results,
-            false => Vec::new(),
-        };
         let mut new = NewRuns::default();
-        for run in found.iter().filter(|result| result.test == of.test).flat_map(|result| &result.runs) {
-            if run.started.is_some_and(|started| !is_of_night(started, &night.date)) {
-                let text = format!("the result of {} began after the night of {}", test.label, night.date);
-                return Err(Failure::failed(text, "`wmlrun history add` makes it a night of its own"));
+        let why = match results.exists().then(|| import::history_results(&results)) {
+            None => format!("its command left nothing at `$WMLRUN_RESULTS` ({status})"),
+            Some(Err(error)) => error.to_string(),
+            Some(Ok(found)) => {
+                let runs = || found.results.iter().filter(|result| result.test == of.test).flat_map(|of| &of.runs);
+                let is_late = |run: &Observation| run.started.is_some_and(|at| !is_of_night(at, &night.date));
+                let pushed = runs().filter(|run| !is_late(run));
+                let number = pushed.filter(|run| new.push(run, &night, &of, from_ref(&shown.metric))).count();
+                match (number, runs().next()) {
+                    (0, Some(_)) => format!("its runs are not of the night of {}", night.date),
+                    (0, None) => format!("the result is of another test ({status})"),
+                    _ => String::new(),
+                }
             }
-            is_any |= new.push(run, &night, &of, std::slice::from_ref(&shown.metric));
+        };
+        if !why.is_empty() {
+            notice(&printable::line(&format!("warning: {} was not made again: {why}", test.label)));
         }
-        if dir.add(new).map_err(failed(folder))?.added == 0 {
-            let text = format!("`{command}` made no result of {} ({status})", test.label);
-            return Err(Failure::failed(text, "it must leave one of that test at `$WMLRUN_RESULTS`"));
-        }
+        is_any |= dir.add(new).map_err(failed(folder))?.added > 0;
     }
     Ok(is_any)
 }

@@ -39,8 +39,8 @@ pub(super) enum HistoryCommand {
     Check {
         #[command(flatten)]
         shown: ShownHistory,
-        /// Run this command for each suspect, once a night: it makes the test again, and a second bad result decides. It is
-        /// given the test, its directory, and where its results go, as `$WMLRUN_TEST`, `$WMLRUN_PLACE` and
+        /// Run this command for each suspect without a second result: it makes the test again, and that decides. It is given
+        /// the test, its directory, and where its results go, as `$WMLRUN_TEST`, `$WMLRUN_PLACE` and
         /// `$WMLRUN_RESULTS`
         #[arg(long, value_name = "COMMAND")]
         confirm: Option<String>,
@@ -96,7 +96,7 @@ pub(super) enum HistoryCommand {
         folder: PathBuf,
         /// The test, as `check` calls it
         test: String,
-        /// The first night of the new level
+        /// The first night of the new level; accepting again replaces it, and the first night of all undoes it
         #[arg(long, value_name = "DATE", value_parser = night)]
         since: String,
         /// The reason, which the history keeps

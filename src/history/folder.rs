@@ -143,7 +143,7 @@ impl HistoryFolder {
                     [RUN, CONDITIONS].map(|of| keys(&text, of).into_iter().map(str::to_owned).collect::<BTreeSet<_>>());
                 let mut lines = String::new();
                 for (conditions, run) in runs {
-                    if !ids.insert(run.id.clone()) {
+                    if ids.contains(&run.short_id) || !ids.insert(run.id.clone()) {
                         found.known += 1;
                         continue;
                     }
@@ -173,11 +173,13 @@ impl HistoryFolder {
         Err(ErrorKind::AlreadyExists.into())
     }
 
-    /// Keeps that the level of a test is a new one since a night.
+    /// Keeps that the level of a test is a new one since a night, after what was accepted before.
     pub fn accept(&self, level: AcceptedLevel) -> io::Result<()> {
-        let year = year(&level.since);
         let line = written(&HistoryLine::Accepted(level))?;
-        self.alone(|| self.append(&year, &line))
+        self.alone(|| {
+            let last = self.years()?.pop().unwrap_or_default();
+            self.append(last.trim_end_matches(ENDING), &line)
+        })
     }
 
     /// Removes the runs for which this is true; with `of` also what was accepted of that test. Returns their number.

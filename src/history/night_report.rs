@@ -1,6 +1,6 @@
 //! The verdict on a night, `wmlrun.history/1`: what each test says, since when, and what changed then.
 
-use super::tests_of_nights::{History, HistoryTest, TestNight};
+use super::tests_of_nights::{History, HistoryTest, TestName, TestNight};
 use crate::analysis::{Direction, Estimate, NightState, NightVerdict, judge_nights};
 use crate::comparison::{Difference, condition_lines, differences};
 use crate::import::{Metric, Observation};
@@ -181,6 +181,11 @@ impl NightReport {
         self.tests.iter().filter(|test| test.state == NightState::Suspect).filter(is_open).collect()
     }
 
+    /// What the nights of a test say.
+    pub fn test(&self, of: &TestName) -> Option<&NightTest> {
+        self.tests.iter().find(|test| of.is(&test.test, &test.place))
+    }
+
     /// Judges the last night of a history by a metric. Each test has at most so many nights of its course.
     pub fn of(history: &History, metric: &Metric, course: usize) -> Self {
         let direction = metric.direction();
@@ -189,11 +194,13 @@ impl NightReport {
         let found = judge_nights(&logarithms.iter().map(Vec::as_slice).collect::<Vec<_>>(), direction);
         // Found once: it looks at all runs.
         let tonight = history.last_night();
-        let tests: Vec<NightTest> = tests
+        let mut tests: Vec<NightTest> = tests
             .iter()
             .zip(&found)
             .map(|(test, found)| report(history, test, found, metric, course, tonight))
             .collect();
+        // The worst ones first.
+        tests.sort_by_key(|test| std::cmp::Reverse(test.state));
         Self {
             schema: "wmlrun.history/1".to_owned(),
             night: tonight.map(str::to_owned),

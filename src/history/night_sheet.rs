@@ -49,6 +49,18 @@ fn verdict(test: &NightTest) -> String {
     }
 }
 
+/// The same with its change: the mean since then, the end of a drift, or that of the last night.
+fn whole_verdict(test: &NightTest) -> String {
+    let since = test.change.map(|change| self::change(Estimate { value: change, low: f64::NAN, high: f64::NAN }));
+    let change = match (since, test.state) {
+        (None, _) if !test.ratio.value.is_finite() => return verdict(test),
+        (None, _) => self::change(test.ratio),
+        (Some(change), NightState::Drifting) => format!("{change} by now"),
+        (Some(change), _) => format!("{change} on average"),
+    };
+    format!("{}, {change}", verdict(test))
+}
+
 /// The conditions that changed, as a list of their names.
 fn changed_names(changed: &[Difference]) -> String {
     changed.iter().map(|difference| difference.what.as_str()).collect::<Vec<_>>().join(", ")
@@ -179,7 +191,7 @@ impl NightReport {
     /// What is worth telling of the night since which a test is worse: the conditions of that night and of the last good
     /// one. `None` if it is not worse.
     pub fn boundary_sheet(&self, of: &TestName) -> Option<Sheet> {
-        let test = self.tests.iter().find(|test| of.is(&test.test, &test.place))?;
+        let test = self.test(of)?;
         let boundary = test.boundary.as_ref()?;
         let of_night = |what: &str, night: &BoundaryNight| -> Vec<String> {
             let (value, runs) = (figure(&self.metric, night.value), count(night.runs as u64, "run"));
@@ -190,7 +202,6 @@ impl NightReport {
             let [before, after] = found.shown().map(|value| if value.is_empty() { "none".to_owned() } else { value });
             format!("{}: {before} → {after}", found.what)
         });
-        let change = test.change.map_or(test.ratio, |change| Estimate { value: change, low: f64::NAN, high: f64::NAN });
         let nothing = test.changed.is_empty().then(|| "Nothing changed that is recorded.".to_owned());
         let conditions =
             [of_night("last good night", &boundary[0]), of_night("first bad night", &boundary[1])].concat();
@@ -199,7 +210,7 @@ impl NightReport {
             answer: Answer {
                 details: nothing.into_iter().collect(),
                 conditions: changed.chain(conditions).collect(),
-                ..Answer::of_part(format!("{}, {}.", verdict(test), self::change(change)))
+                ..Answer::of_part(format!("{}.", whole_verdict(test)))
             },
             ..Sheet::default()
         })
@@ -207,7 +218,7 @@ impl NightReport {
 
     /// The nights of a test, the last one at the end; `None` if the report has no such test.
     pub fn course_sheet(&self, of: &TestName) -> Option<Sheet> {
-        let test = self.tests.iter().find(|test| of.is(&test.test, &test.place))?;
+        let test = self.test(of)?;
         let columns = [SheetColumn::words("night"), SheetColumn::numbers("figure"), SheetColumn::numbers("change")];
         let columns = columns.into_iter().chain([SheetColumn::numbers("runs"), SheetColumn::words("what changed")]);
         let mut table = SheetTable::of("Nights", columns);
@@ -228,10 +239,9 @@ impl NightReport {
         let accepted = test.accepted.as_ref().map(|level| SheetBlock::Text {
             text: format!("The level since {} is accepted: {}", level.since, level.why),
         });
-        let of_change = test.change.map_or_else(String::new, |change| format!(", {:+.1} %", (change - 1.0) * 100.0));
         Some(Sheet {
             title: format!("{}: {}", test.label, self.title()),
-            answer: Answer::of_part(format!("{}{of_change}.", verdict(test))),
+            answer: Answer::of_part(format!("{}.", whole_verdict(test))),
             blocks: table.block().into_iter().chain(accepted).collect(),
             ..Sheet::default()
         })

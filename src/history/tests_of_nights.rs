@@ -125,6 +125,11 @@ impl History {
         self.names().into_iter().find(is_it).map(|(name, _)| name)
     }
 
+    /// The nights of a test, in their order.
+    pub fn nights_of(&self, of: &TestName) -> BTreeSet<&str> {
+        self.runs.iter().filter(|run| of.is(&run.test, &run.place)).map(|run| run.night.as_str()).collect()
+    }
+
     /// The tests whose script sets their rate, as people read them.
     pub fn paced(&self) -> Vec<String> {
         let has_response = |run: &&HistoryRun| run.metrics.contains_key("response.mean");

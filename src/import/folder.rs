@@ -226,14 +226,14 @@ pub(super) fn split(path: &Path) -> Option<(PathBuf, String)> {
     found.into_iter().find(|(dir, _)| dir.is_dir()).map(|(dir, arm)| (dir.to_owned(), arm.to_owned()))
 }
 
-/// Returns the names of the arms of a results folder: none if it has a single arm or equal ones. Returns `None` when
-/// the directory is not a results folder.
+/// Returns the names of the arms of a results folder: none if its arms are equal, or it has one without levels. Returns
+/// `None` when the directory is not a results folder.
 pub(super) fn arms(dir: &Path) -> Result<Option<Vec<String>>, ImportError> {
     if std::fs::symlink_metadata(dir.join(EXPERIMENT)).is_err() {
         return Ok(None);
     }
     let names = arm_names(dir)?;
-    Ok(Some(if names.distinct { names.all } else { Vec::new() }))
+    Ok(Some(if names.distinct || names.all.len() == 1 { names.all } else { Vec::new() }))
 }
 
 /// Reads the finished runs of an arm, or of all arms if they are equal. If the directory is not a results folder, reads
@@ -276,7 +276,7 @@ pub(super) fn side(dir: &Path, arm: Option<&str>) -> Result<ImportedSide, Import
 
 /// The names of an experiment's arms.
 struct ArmNames {
-    /// The names in the order of the arms; none if there is only one arm.
+    /// The names in the order of the arms; none if the only arm has no level.
     all: Vec<String>,
     /// Whether the arms differ, so that their runs are not of one sample.
     distinct: bool,
@@ -335,7 +335,10 @@ fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
     let all = match found.rule.kind.as_str() {
         "sweep" => found.rule.levels.iter().map(|level| format!("{}={level}", found.rule.factor)).collect(),
         "ab" => vec!["a".to_owned(), "b".to_owned()],
-        "factorial" if found.arms.len() > 1 => found.arms.iter().map(|arm| arm.name.clone()).collect(),
+        // One cell alone has the name that it has among others.
+        "factorial" if found.arms.len() > 1 || found.arms.iter().any(|arm| arm.name.contains('=')) => {
+            found.arms.iter().map(|arm| arm.name.clone()).collect()
+        }
         _ => Vec::new(),
     };
     // The commands of a cell may be those of its levels.
@@ -345,7 +348,7 @@ fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
         command("a") != command("b")
     });
     let words_differ = found.arms.iter().any(|arm| arm.words != found.arms[0].words);
-    let distinct = !all.is_empty() && (words_differ || hooks_differ || scopes_differ);
+    let distinct = all.len() > 1 && (words_differ || hooks_differ || scopes_differ);
     let of_block = if found.rule.kind == "ab" { 4 } else { found.arms.len() };
     // A sweep in order repeats all of its values, one after the other.
     let is_in_order = found.rule.in_order == Some(toml::Value::Boolean(true));

@@ -41,7 +41,7 @@ pub(crate) fn history_results(path: &Path) -> Result<HistoryResults, ImportError
     }
     let is_one = path.join(folder::EXPERIMENT).exists();
     let found = test_samples(&[path.to_owned()])?;
-    let has_names = found.tests.len() > 1 || !is_one;
+    let has_names = !is_one || folder::arms(path)?.is_some_and(|arms| !arms.is_empty());
     let results = found.tests.into_iter().map(|test| {
         let runs: Vec<Observation> = test.runs.into_iter().flatten().collect();
         let script = runs.first().map(script).filter(|name| !has_names && !name.is_empty());

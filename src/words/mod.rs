@@ -103,7 +103,7 @@ fn percentile(wanted: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{LABELS, REPORT_LINES, TERMS, all, meanings, other_number};
-    use crate::analysis::ComparisonVerdict;
+    use crate::analysis::{ComparisonVerdict, NightState};
     use crate::result::RunState;
     use std::collections::BTreeSet;
 
@@ -128,6 +128,9 @@ mod tests {
         }
         for verdict in ComparisonVerdict::ALL {
             assert_eq!(meanings(verdict.name()).len(), 1, "{}", verdict.name());
+        }
+        for state in NightState::ALL {
+            assert!(meanings(state.name()).join("\n").contains("a test "), "{}", state.name());
         }
     }
 

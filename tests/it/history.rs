@@ -66,7 +66,7 @@ fn a_loss_is_suspect_and_then_worse_until_it_is_accepted() {
     fs::write(lab.path("paced/2026.jsonl"), paced).unwrap();
     let output = lab.command("history check paced").output().unwrap();
     let said = squeezed(&String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("note: the script sets the rate of `mail`, `web`: `--metric response.mean`"), "{said}");
+    assert!(said.contains("note: scripts set the rate of `mail`, `web`: see `--metric response.mean`"), "{said}");
     // Its own files are no place for a picture.
     let lines = fs::read_to_string(h.join("2026.jsonl")).unwrap();
     lab.run("history plot h -o h/2026.jsonl --force", 3);
@@ -80,9 +80,15 @@ fn a_loss_is_suspect_and_then_worse_until_it_is_accepted() {
     let text = squeezed(&lab.run("history check part --metric latency.p99", 10));
     assert!(text.contains("1 of 1 test is worse (`mail`)") && !text.contains("web"), "{text}");
     lab.run("history show part web --metric latency.p99", 2);
-    lab.run("history accept h mail --since 2026-02-03 --why fsync-is-real", 0);
+    // A date that is no night of the test would hide the loss.
+    let text = squeezed(&lab.run("history accept h mail --since 2027-02-03 --why typo", 2));
+    assert!(text.contains("`mail` has no night 2027-02-03") && text.contains("2026-02-04, 2026-02-05"), "{text}");
+    let text = lab.run("history accept h mail --since 2026-02-03 --why fsync-is-real", 0);
+    assert_eq!(text, "accepted: 9,004 → 6,263 since 2026-02-03\n");
     lab.run("history check h", 0);
     assert!(lab.run("history show h mail", 0).contains("fsync-is-real"));
+    lab.run("history accept h mail --since 2026-01-01 --why undone", 0);
+    lab.run("history check h", 10);
     lab.run("history forget h mail", 0);
     assert!(!lab.run("history show h", 0).contains("mail"));
     assert!(squeezed(&lab.run("history show h mail", 2)).contains("there is no test `mail`"));
@@ -105,10 +111,10 @@ fn a_suspect_is_made_again_the_same_night() {
             squeezed(&String::from_utf8_lossy(&output.stdout))
         };
         // Without a result nothing is confirmed, and the next command may.
-        confirm("true", 1);
+        assert!(confirm("true", 11).contains("mail ▅"));
         // Neither by the result of another test, nor by one of another night.
-        confirm(&table(ops).replace("mail.wml", "other.wml"), 1);
-        confirm(&table(ops).replace("02-04T", "02-09T"), 1);
+        confirm(&table(ops).replace("mail.wml", "other.wml"), 11);
+        confirm(&table(ops).replace("02-04T", "02-09T"), 11);
         let command = format!("echo $WMLRUN_TEST $WMLRUN_PLACE >> made; {}", table(ops));
         let text = confirm(&command, code);
         assert!(text.contains(said), "{text}");
@@ -129,10 +135,13 @@ fn the_turn_is_a_mail_and_the_nights_are_a_picture() {
     let lab = Lab::new();
     write_history(&lab.path("h"), 33, 3, 0.7);
     let text = lab.run("history bisect h mail", 0);
-    let first = "mail: ops\n\nworse since 2026-02-03, -30 %.\n\nkernel: 6.11 → 6.12\nlast good night 2026-02-02: ";
+    let first =
+        "mail: ops\n\nworse since 2026-02-03, -30 % on average.\n\nkernel: 6.11 → 6.12\nlast good night 2026-02-02: ";
     assert!(text.starts_with(first) && text.contains("\nfirst bad night 2026-02-03: "), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 72), "{text}");
     assert!(lab.run("history bisect h web", 2).contains("`web` is not worse"));
+    write_history(&lab.path("s"), 31, 1, 0.7);
+    assert!(lab.run("history bisect s mail", 0).contains("\nsuspect, -30 % ["));
     lab.run("history plot h -o p.html", 0);
     let page = fs::read_to_string(lab.path("p.html")).unwrap();
     assert_eq!(page.matches("data-x=").count(), 66, "{page}");
@@ -144,6 +153,52 @@ fn the_turn_is_a_mail_and_the_nights_are_a_picture() {
     assert_eq!(lab.run("history forget h --keep 40", 0), "removed: 0 runs\n");
     assert_eq!(lab.run("history forget h --keep 30", 0), "removed: 6 runs\n");
     assert!(!lab.run("history show h mail", 0).contains("2026-01-03"));
+}
+
+/// The worst tests come first.
+#[test]
+fn a_loss_is_the_first_row() {
+    let lab = Lab::new();
+    write_history(&lab.path("h"), 33, 3, 0.7);
+    let text = fs::read_to_string(lab.path("h/2026.jsonl")).unwrap().replace("\"mail\"", "\"z\"");
+    fs::write(lab.path("h/2026.jsonl"), text).unwrap();
+    let text = lab.run("history check h", 10);
+    assert!(text.find("\nz  ").unwrap() < text.find("\nweb").unwrap(), "{text}");
+}
+
+/// A cell that is made alone is the test that it is among others.
+#[test]
+fn a_cell_alone_has_the_name_of_its_test() {
+    let lab = Lab::new();
+    let text = "options = \"--engine null --no-quiesce --set reads=100\"\nrepeats = 2\n\
+                [[factor]]\nname = \"test\"\nlevels = [{ name = \"mail\", script = \"x.wml\" }]\n\
+                [[factor]]\nname = \"n\"\nlevels = [{ name = \"one\", set = { n = 1 } }, { name = \"two\", set = { n = 2 } }]\n";
+    fs::write(lab.path("nightly.toml"), text).unwrap();
+    lab.run("experiment nightly.toml --results all --quiet", 0);
+    lab.run("experiment nightly.toml --only mail,two --results one --quiet", 0);
+    lab.run("history add h all --night 2026-11-20", 0);
+    lab.run("history add h one --night 2026-11-21", 0);
+    let found: Value = serde_json::from_str(&lab.run("history show h --format json", 0)).unwrap();
+    let nights = |test: &Value| (test["test"].as_str().unwrap().to_owned(), test["course"].as_array().unwrap().len());
+    let mut tests: Vec<_> = found["tests"].as_array().unwrap().iter().map(nights).collect();
+    tests.sort();
+    assert_eq!(tests, [("mail,one".to_owned(), 1), ("mail,two".to_owned(), 2)]);
+}
+
+/// Runs with a rate that begin in the same second do equally much.
+#[test]
+fn runs_of_one_second_differ_in_their_latency() {
+    let lab = Lab::new();
+    let header = "started_at,label,note,script,script_sha256,run,state,ops,ops_per_s,mean_ns\r\n";
+    let row = |mean: &str| format!("2026-11-20T01:00:00Z,,,mail.wml,ab,1,complete,9,9.5,{mean}\r\n");
+    fs::write(lab.path("t.csv"), format!("{header}{}{}", row("10.5"), row("11.5"))).unwrap();
+    assert_eq!(lab.run("history add h t.csv", 0), "added: 2 runs\n");
+    assert_eq!(lab.run("history add h t.csv", 0), "added: 0 runs, 2 known already\n");
+    // A run of which the latency was not asked yet is known.
+    fs::write(lab.path("old.csv"), format!("{header}{}", row(""))).unwrap();
+    lab.run("history add old old.csv", 0);
+    fs::write(lab.path("new.csv"), format!("{header}{}", row("10.5"))).unwrap();
+    assert_eq!(lab.run("history add old new.csv", 0), "added: 0 runs, 1 known already\n");
 }
 
 #[test]
