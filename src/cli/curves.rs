@@ -6,7 +6,7 @@ use super::experiment_args::{ExperimentArgs, ResultFormat, SweepArgs};
 use super::experiment_host::study;
 use super::experiments::{print_text, wanted};
 use super::shell_text::set_option;
-use crate::analysis::ResponseMethod;
+use crate::analysis::{ResponseMethod, SEARCH_RUNS};
 use crate::comparison::{AsJson as _, CurveDocument};
 use crate::diag::Failure;
 use crate::experiment::{CapacityWanted, Experiment, ExperimentKind, RuleWanted, SPARE, check_levels, level_of};
@@ -76,13 +76,8 @@ fn search(
         return Err(Failure::wrong(format!("`{limit}` has no limit above 0"), "give a limit that a load may reach"));
     }
     let script = args.script.as_deref().unwrap_or_default();
-    let words = |value: Option<&str>| {
-        let mut words = common.words.0.clone();
-        words.extend(value.map(|value| format!("--set={factor}={value}")));
-        words.push(script.to_owned());
-        words
-    };
-    let found = arms::values(&words(None), &[factor])?;
+    let given = common.words.0.iter().cloned().chain([script.to_owned()]).collect::<Vec<_>>();
+    let found = arms::values(&given, &[factor])?;
     let first = match found.first() {
         Some((_, ModelValue::Int(first))) if *first > 0 => *first as f64,
         Some((_, ModelValue::Float(first))) if *first > 0.0 => *first,
@@ -91,12 +86,19 @@ fn search(
             return Err(Failure::wrong(text, format!("add `set ${factor}=1` to it")));
         }
     };
+    // A value that is given is where the search begins.
+    let mut common = common.clone();
+    common.words.0.retain(|word| !word.starts_with(&format!("--set={factor}=")));
+    let words = |value: f64| {
+        let mut words = common.words.0.clone();
+        words.extend([format!("--set={factor}={}", level_of(value)), script.to_owned()]);
+        words
+    };
     // A variable with a meaning in whole numbers only has no plan with a fraction.
-    let is_whole =
-        first.fract() == 0.0 && PlannedArm::read(&words(Some(&format!("{}", first + 0.5))), false)?.has_no_plan();
+    let is_whole = first.fract() == 0.0 && PlannedArm::read(&words(first + 0.5), false)?.has_no_plan();
     metrics.retain(|metric| *metric != limit.metric && *metric != Metric::ops());
     metrics.insert(0, limit.metric.clone());
-    let length = PlannedArm::read(&words(None), false)?.lengths().first().copied().flatten();
+    let length = PlannedArm::read(&words(first), false)?.lengths().first().copied().flatten();
     let least = length.unwrap_or_default().as_secs_f64();
     let rule = RuleWanted::Sweep {
         factor: factor.clone(),
@@ -107,7 +109,7 @@ fn search(
         search: Some(CapacityWanted { limit: limit.to_string(), is_whole, least }),
     };
     let arms = [set_option(&format!("{factor}={}", level_of(first)))];
-    let (mut experiment, planned) = wanted(common, script, &arms, &metrics, rule, args.hooks.0.clone())?;
+    let (mut experiment, planned) = wanted(&common, script, &arms, &metrics, rule, args.hooks.0.clone())?;
     // The rate of an open loop is known before its first run.
     let requested = planned.first().map_or(0.0, PlannedArm::requested);
     let needed = limit.metric.operations_needed();
@@ -117,18 +119,22 @@ fn search(
     }
     if !common.quiet {
         let at = format!("{factor}={}", level_of(first));
-        let counts = needed.map_or_else(String::new, |needed| {
-            format!("; {} counts from {} operations on", limit.metric, grouped(needed.round() as u64))
-        });
-        let time = match Duration::try_from_secs_f64(seconds) {
-            Ok(time) => format!("{} at {at}", duration::format(time)),
-            Err(_) => {
-                format!("as long as the first one shows, which takes {}", duration::format(length.unwrap_or_default()))
+        let [fewest, most] = SEARCH_RUNS;
+        let counts = needed
+            .map(|needed| format!("{} counts from {} operations on", limit.metric, grouped(needed.round() as u64)));
+        let time = |seconds: f64| Duration::try_from_secs_f64(seconds).ok().map(duration::format);
+        let time = match (time(seconds), time(seconds * fewest as f64), time(seconds * most as f64)) {
+            (Some(one), Some(shortest), Some(longest)) if seconds > 0.0 => {
+                let why = counts.filter(|_| seconds > least).unwrap_or_else(|| "its run time".to_owned());
+                let is_over = common.budget.is_some_and(|budget| budget.as_secs_f64() < seconds * fewest as f64);
+                let budget = if is_over { "; the budget is shorter, and may leave it without an answer" } else { "" };
+                format!(", {shortest} to {longest} if each takes as long as that at {at}: {one} ({why}){budget}")
             }
+            _ => counts.map_or_else(String::new, |counts| format!(", which are made longer until {counts}")),
         };
         console::notice(&format!(
             "search: {factor} is doubled or halved until the limit lies between two values, these are brought closer, then \
-             both are repeated: some 10 to 20 runs{counts}: a run takes {time}"
+             both are repeated: {fewest} to {most} runs{time}"
         ));
     }
     Ok((experiment, planned))

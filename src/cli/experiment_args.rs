@@ -290,8 +290,8 @@ pub(super) struct SweepArgs {
     /// of 10 %. `1..32` is each whole number, `1..1024 log` each power of two of the first
     #[arg(long, value_name = "NAME=VALUES", required_unless_present_any = ["resume", "find"], value_parser = factor)]
     pub(super) vary: Option<(String, Vec<String>)>,
-    /// Search for the greatest value of this variable at which the limit of `--while` holds, from its value in the script
-    /// on. A run lasts until its percentile has enough operations
+    /// Search for the greatest value of this variable at which the limit of `--while` holds, from its value in the script, or
+    /// that of `--set`, on. A run lasts until its percentile has enough operations
     #[arg(long, value_name = "NAME", requires = "holds", conflicts_with_all = ["vary", "repeats", "in_order"],
         value_parser = variable)]
     pub(super) find: Option<String>,

@@ -204,10 +204,7 @@ fn answer(sweep: &Sweep) -> Answer {
         ..Answer::default()
     };
     let is_usable = match &sweep.capacity {
-        Some(found) => {
-            answer.details.push(format!("Of the loads that were tried: {}.", of_curve(sweep)));
-            found.code() != LimitVerdict::Unclear.code()
-        }
+        Some(found) => found.code() != LimitVerdict::Unclear.code(),
         None => sweep.overall.is_some(),
     };
     answer.usability = Some(if is_usable { Usability::Usable } else { Usability::Unusable });
@@ -233,6 +230,10 @@ fn doubts(sweep: &Sweep) -> Vec<Caution> {
     found.extend(
         last.map(|why| Caution::new(Usability::WithCaution, format!("{} failed: {why}", count(failed, "run")))),
     );
+    // A search makes one run at most loads, and its peak is merely the greatest rate that was tried.
+    if sweep.capacity.is_some() {
+        return found;
+    }
     let rates: Vec<Estimate> = sweep.points.iter().filter_map(SweepPoint::throughput).collect();
     let without = rates.iter().filter(|rate| !rate.relative().is_finite()).count();
     if without > 0 {

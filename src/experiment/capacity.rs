@@ -9,7 +9,6 @@ use crate::analysis::{CapacitySearch, CapacityStep, LoadProbe};
 use crate::comparison::LoadLimit;
 use crate::import::{MetricLimit, Observation};
 use crate::result::MIN_BEYOND;
-use crate::util::count::count;
 use crate::util::duration;
 use std::time::Duration;
 
@@ -50,6 +49,8 @@ pub(super) struct LoadSearch {
     rates: Vec<BeyondRate>,
     /// The load whose last run was too short, and how many of its runs were.
     short: Option<(f64, usize)>,
+    /// The number of runs so far.
+    made: usize,
     /// The time than which no run is shorter.
     least: f64,
 }
@@ -72,11 +73,12 @@ impl LoadSearch {
         let (limit, first) = (wanted.limit.parse().ok()?, levels.first()?.parse().ok()?);
         let search = CapacitySearch::new(first, wanted.is_whole);
         let levels = levels.clone();
-        Some(Self { search, limit, levels, rates: Vec::new(), short: None, least: wanted.least })
+        Some(Self { search, limit, levels, rates: Vec::new(), short: None, made: 0, least: wanted.least })
     }
 
     /// Takes the next run. One whose percentile has too few operations beyond it is made again, for longer. That of a
-    /// saturated system counts: its figures only grow.
+    /// saturated system counts: its figures only grow. A first run that other programs disturbed is made again if it misses
+    /// the limit: by it the search would go down, to longer runs.
     pub(super) fn take(&mut self, arm: usize, run: &Observation) {
         let Some(load) = self.levels.get(arm).and_then(|level| level.parse::<f64>().ok()) else { return };
         let seconds = run.figures.get("seconds").copied().unwrap_or_default();
@@ -89,6 +91,10 @@ impl LoadSearch {
         let Some(value) = self.limit.metric.of(run) else { return };
         let excess = self.limit.excess(value);
         let extensions = self.short.filter(|(of, _)| same(*of, load)).map_or(0, |(_, n)| n);
+        self.made += 1;
+        if self.made == 1 && run.disturbed && excess > 0.0 {
+            return;
+        }
         let is_short = self.limit.too_few_beyond(&[run]).is_some();
         let is_certain = is_overloaded && excess > 0.0 || extensions >= MOST_EXTENSIONS;
         if is_short && !is_certain {
@@ -122,6 +128,12 @@ impl LoadSearch {
         Some(seconds.max(self.least).ceil() as u64)
     }
 
+    /// The time of this number of runs from the next one on; `None` if it does not depend on the load.
+    pub(super) fn time_of(&self, runs: usize) -> Option<Duration> {
+        let (load, _) = self.next_load()?;
+        Some(Duration::from_secs(self.seconds_at(load)?.saturating_mul(runs as u64)))
+    }
+
     /// The experiment with an arm for the next run, if that is not there yet or its runs are too short; and a note that says
     /// how long they are.
     pub(super) fn with_next_arm(&self, experiment: &Experiment) -> Option<(Experiment, Option<String>)> {
@@ -146,17 +158,11 @@ impl LoadSearch {
         words.splice(0..0, seconds.map(|seconds| format!("{RUNTIME}{seconds}")));
         let name = experiment.arms.first()?.name.replace(&format!("{factor}={first}"), &format!("{factor}={level}"));
         let note = seconds.filter(|seconds| *seconds as f64 > self.least).map(|seconds| {
-            let time = |runs: u64| duration::format(Duration::from_secs(seconds * runs));
-            let (runs, metric) = (expected as u64, &self.limit.metric);
-            let is_over = experiment.budget.is_some_and(|budget| budget < (seconds * runs) as f64);
-            let help = "; the budget is shorter: begin at a higher load, or limit a lower percentile";
-            format!(
-                "a run at {factor}={level} takes {}, in which {metric} counts: {} or more, {}{}",
-                time(1),
-                count(runs, "run"),
-                time(runs),
-                if is_over { help } else { "" }
-            )
+            let is_over = experiment.budget.is_some_and(|budget| budget < (seconds * expected as u64) as f64);
+            let help = "; the budget is too short for that: begin at a higher load, or limit a lower percentile";
+            let help = if is_over { help } else { "" };
+            let time = duration::format(Duration::from_secs(seconds));
+            format!("a run at {factor}={level} takes {time}, in which {} counts{help}", self.limit.metric)
         });
         match changed.arms.get_mut(arm) {
             Some(arm) if arm.words == words => return None,
@@ -187,5 +193,24 @@ impl Experiment {
         let LoadSearch { search, limit, .. } = search;
         let (metric, threshold) = (limit.metric.to_string(), limit.threshold);
         Some(LoadLimit { limit: limit.to_string(), metric, threshold, found: search.so_far() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_disturbed_first_run_is_made_again_once() {
+        let search = CapacitySearch::new(100.0, false);
+        let (limit, levels) = ("ops < 5".parse().unwrap(), vec!["100".to_owned()]);
+        let mut search = LoadSearch { search, limit, levels, rates: Vec::new(), short: None, made: 0, least: 1.0 };
+        let figures = [("ops".to_owned(), 9.0)].into_iter().collect();
+        let run = Observation { disturbed: true, figures, ..Observation::default() };
+        search.take(0, &run);
+        assert!(matches!(search.next(), LoadStep::Run { arm: 0, .. }));
+        search.take(0, &run);
+        assert!(matches!(search.next(), LoadStep::Run { arm: 1, .. }));
     }
 }

@@ -338,12 +338,16 @@ impl Design {
 
     /// The mean time of the runs from now on up to the number `runs`. `None` if the time of a run is unknown.
     pub(super) fn time_up_to(&self, runs: usize) -> Option<Duration> {
+        let to_come = runs.saturating_sub(self.made);
+        if let Some(time) = self.search.as_ref().and_then(|search| search.time_of(to_come)) {
+            return Some(time);
+        }
         if self.sum.1 == 0 {
             return None;
         }
         let of_block = self.mean.of_block();
         if !self.order.has_blocks() {
-            let seconds = of_block.as_secs_f64() / self.cells.len() as f64 * runs.saturating_sub(self.made) as f64;
+            let seconds = of_block.as_secs_f64() / self.cells.len() as f64 * to_come as f64;
             return Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
         }
         let blocks = runs.saturating_sub(self.made.next_multiple_of(self.block_len())).div_ceil(self.block_len());

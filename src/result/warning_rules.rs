@@ -212,7 +212,9 @@ fn check_amount(run: &Run, found: &mut Vec<Warning>) {
     }
     // The requests are what the user has asked for.
     let few: Vec<String> = names(|f| f.kind == MEASURE).chain(names(|f| f.class.is_io())).collect();
+    let has_requests = run.flowops.iter().any(|f| f.kind == MEASURE && f.ops > 0);
     match run.summary.ops {
+        0 if has_requests => {}
         0 => found.push(Warning::NoOperations { others: run.flowops.iter().map(|f| f.ops).sum() }),
         ops if ops < MIN_OPS => found.push(Warning::FewOperations { ops }),
         _ if !few.is_empty() => found.push(Warning::FewForPercentiles { flowops: few }),

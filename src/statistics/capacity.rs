@@ -18,6 +18,8 @@ const PRECISE: f64 = 0.04;
 /// The fewest and the most runs at each load of a bracket.
 const FEWEST: usize = 5;
 const MOST: usize = 10;
+/// The fewest and the most runs of a search that finds a load.
+pub const SEARCH_RUNS: [usize; 2] = [13, 40];
 /// The upper tail of the quantile of the interval. It is examined after each run, and a search ends when it is narrow:
 /// with 0.01 in place of 0.025 it holds in 92 to 98 % of the searches all the same.
 const TAIL: f64 = 0.01;
@@ -91,11 +93,31 @@ impl CapacitySearch {
             CapacityStep::End(Capacity::Found(found)) if self.is_whole => Capacity::Found(found.map(f64::floor)),
             CapacityStep::End(found) => found,
             CapacityStep::Run { .. } => {
-                let loads = |is_kept: bool| {
-                    self.probes.iter().filter(move |probe| (probe.excess <= 0.0) == is_kept).map(|probe| probe.load)
-                };
-                Capacity::Unfinished { low: loads(true).reduce(f64::max), high: loads(false).reduce(f64::min) }
+                let (low, high) = self.bracket();
+                Capacity::Unfinished { low, high }
             }
+        }
+    }
+
+    /// The greatest load at which the limit was kept, and the least at which it was not.
+    fn bracket(&self) -> (Option<f64>, Option<f64>) {
+        let loads = |is_kept: bool| {
+            self.probes.iter().filter(move |probe| (probe.excess <= 0.0) == is_kept).map(|probe| probe.load)
+        };
+        (loads(true).reduce(f64::max), loads(false).reduce(f64::min))
+    }
+
+    /// The same step, unless the runs are as many as a search may have.
+    fn limited(&self, step: CapacityStep) -> CapacityStep {
+        let left = SEARCH_RUNS[1].saturating_sub(self.probes.len());
+        match (step, self.bracket()) {
+            (CapacityStep::Run { .. }, (Some(a), Some(b))) if left == 0 => {
+                CapacityStep::End(Capacity::Unstable { low: a.min(b), high: a.max(b) })
+            }
+            (CapacityStep::Run { load, expected }, _) => {
+                CapacityStep::Run { load, expected: expected.min(left.max(1)) }
+            }
+            (end, _) => end,
         }
     }
 
@@ -123,7 +145,9 @@ impl CapacitySearch {
                     return CapacityStep::End(self.not_met_down_to(probe));
                 }
                 (None, Some(high)) => self.rounded(high / 2.0),
-                (Some(low), Some(high)) if self.is_narrow(low, high) => return self.at_edge(low, high),
+                (Some(low), Some(high)) if self.is_narrow(low, high) => {
+                    return self.limited(self.at_edge(low, high));
+                }
                 (Some(low), Some(high)) => self.rounded(f64::midpoint(low, high)),
                 (None, None) => load,
             };
@@ -204,9 +228,9 @@ impl CapacitySearch {
                         {
                             CapacityStep::End(Capacity::Found(found))
                         }
-                        _ if runs < 2 * MOST => {
+                        _ if runs < 2 * MOST && self.probes.len() < SEARCH_RUNS[1] => {
                             let load = if at_low.len() <= at_high.len() { low } else { high };
-                            CapacityStep::Run { load, expected: 2 }
+                            CapacityStep::Run { load, expected: 2 * MOST - runs }
                         }
                         _ if !is_kept_at_low => CapacityStep::End(Capacity::NotMonotone { low, high }),
                         Some(found) => CapacityStep::End(Capacity::Found(found)),
@@ -265,7 +289,7 @@ mod tests {
     /// Searches with runs whose excess a function gives. Returns the answer and the number of runs.
     fn search(first: f64, is_whole: bool, mut excess: impl FnMut(f64) -> f64) -> (Capacity, usize) {
         let mut search = CapacitySearch::new(first, is_whole);
-        for runs in 0..500 {
+        for runs in 0..=SEARCH_RUNS[1] {
             match search.next() {
                 CapacityStep::End(found) => return (found, runs),
                 CapacityStep::Run { load, expected } => {

@@ -32,7 +32,7 @@ mod wins;
 pub use blocks::{
     BlockAnalysis, InterimLook, RunBlock, SEQUENTIAL, StudentTest, analyse, analyse_paired, control_change,
 };
-pub use capacity::{Capacity, CapacitySearch, CapacityStep, LoadProbe};
+pub use capacity::{Capacity, CapacitySearch, CapacityStep, LoadProbe, SEARCH_RUNS};
 pub use change_points::change_points;
 pub use columns::{OrderedRatio, positions, ratio_in_order};
 pub use disturbed::{Disturbance, DisturbanceCheck, STRICT_LEVEL};

@@ -96,6 +96,31 @@ fn limits_that_always_or_never_hold_are_told() {
     }
 }
 
+/// A search says beforehand how long it takes, begins at the value that is given, and shows its answer alone.
+#[test]
+fn a_search_begins_where_it_is_told() {
+    let lab = lab(2);
+    let words = format!("{SEARCH} --set reads=4 --while seconds<1ns");
+    let text = squeezed(&lab.run(&words, 10));
+    assert!(text.contains("both are repeated: 13 to 40 runs") && text.contains("reads is 1, 2, 4."), "{text}");
+    assert!(!text.contains("overall response time") && !text.contains("without an interval"), "{text}");
+    let text = squeezed(&lab.run(&format!("{SEARCH} --while seconds<1d --runtime 60 --budget 1ms"), 11));
+    let said =
+        "13 to 40 runs, 13m to 40m if each takes as long as that at reads=2: 1m (its run time); the budget is shorter";
+    assert!(text.contains(said), "{text}");
+}
+
+/// Requests without I/O are something that is done.
+#[test]
+fn a_queue_of_delays_is_no_idle_run() {
+    let lab = Lab::new();
+    let script = "define process name=p { thread name=t,instances=1,rate=1000,arrival=constant,measure=request {\n\
+                  flowop delay name=work,value=0.0001\n} }\n";
+    fs::write(lab.path("x.wml"), script).unwrap();
+    let text = lab.run("x.wml --engine null --no-quiesce --runtime 0.3", 0);
+    assert!(text.contains("request") && !text.contains("no_operations"), "{text}");
+}
+
 #[test]
 fn a_sweep_has_ranges_and_further_metrics() {
     let lab = lab(5);
