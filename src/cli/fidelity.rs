@@ -293,7 +293,8 @@ fn run_script(
     let document: Document = json::from_bytes(&read(result.file())?)
         .map_err(|error| Failure::failed(format!("the script's result: {}", json::reason(&error)), ""))?;
     if to_end && document.runs.last().is_some_and(|run| run.ended_by == "time") {
-        let help = "let it end by itself, as by `finishoncount`, or be without `set mode quit alldone`";
+        let help = "a program without transactions is compared from its start to its end: let the script end where \
+                    it does, by `finishoncount` and `set mode quit alldone`";
         return Err(Failure::wrong(format!("the script did not end within {seconds} s"), help));
     }
     Ok((recording, own))

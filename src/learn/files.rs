@@ -24,6 +24,14 @@ pub(crate) struct FileFacts {
     pub(crate) became: Option<PathId>,
 }
 
+impl FileFacts {
+    /// How often a program comes to the file: to open it, or else to look at it.
+    pub(crate) fn visits(&self) -> u32 {
+        let looks = self.does[3];
+        if self.opens > 0 { self.opens } else { looks }
+    }
+}
+
 /// All names, by their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Files {

@@ -128,3 +128,40 @@ fn short_threads_that_follow_one_another_are_one() {
     let flowops = ["openfile", "createfile"].map(|flowop| script.matches(&format!("flowop {flowop} ")).count());
     assert_eq!(flowops, [1, 1], "{script}");
 }
+
+/// A program that looks at files and opens some, so often each.
+fn visits(times: u64) -> String {
+    let (mut trace, mut chance) = (MadeTrace::new(), Chance(3));
+    for n in 0..300 * times {
+        let file = format!("/d/home/tree/{:02}/{:03}", n % 10, n % 300);
+        match chance.below(5) {
+            0..4 => trace.call("newfstatat", &file, |call| call.stat_size = Some(500)),
+            _ => {
+                trace.open(&file, 0);
+                (0..=chance.below(5)).for_each(|_| trace.moves("read", &file, 0, 500, 500));
+                trace.call("close", &file, |call| call.size = Some(500));
+            }
+        }
+    }
+    trace.script()
+}
+
+#[test]
+fn a_walk_through_a_tree_ends_at_its_end() {
+    let walk = visits(1);
+    assert!(walk.contains("set mode quit alldone\n") && walk.contains("_times=300 * $files\n"), "{walk}");
+    let server = visits(20);
+    assert!(!server.contains("quit alldone") && server.contains("\nrun 60\n"), "{server}");
+}
+
+#[test]
+fn files_that_are_only_removed_or_looked_at_are_below_their_directory() {
+    for kind in ["unlinkat", "newfstatat"] {
+        let mut trace = MadeTrace::new();
+        for n in 0..300 {
+            trace.call(kind, &format!("/d/home/tree/{:02}/{n:03}", n % 10), |call| call.stat_size = Some(500));
+        }
+        let script = trace.script();
+        assert!(script.contains("fileset name=tree,"), "{kind}: {script}");
+    }
+}

@@ -199,7 +199,7 @@ fn a_close_of_a_copied_descriptor_hides_no_loop() {
         (0..=copies).for_each(|_| trace.call("close", &dir, |call| call.mode = is_dir));
     }
     let script = trace.script();
-    assert!(script.contains("flowop listdir") && script.contains("99 close"), "{script}");
+    assert!(script.contains("flowop listdir") && !script.contains("No flowop makes"), "{script}");
 }
 
 #[test]

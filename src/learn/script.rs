@@ -51,8 +51,10 @@ impl<'a> ScriptWriter<'a> {
         let changes = FileChanges::of(&model.phases);
         let wanders = |n: &u16| changes.made.contains_key(n) && changes.removed.contains_key(n);
         // What comes and goes by chance is used up at some time.
-        let ends =
-            model.phases.len() > 1 || sets.sets.iter().any(grows_or_shrinks) || changes.by_chance.iter().any(wanders);
+        let ends = model.phases.len() > 1
+            || sets.sets.iter().any(grows_or_shrinks)
+            || changes.by_chance.iter().any(wanders)
+            || sets.goes_once;
         Self {
             sets,
             between: recorder_cost.unwrap_or(0.0) + OWN_COST,
@@ -150,7 +152,8 @@ impl<'a> ScriptWriter<'a> {
                     // The rare part ends an iteration of the thread. The count is looked at before an iteration: it is of
                     // those that have ended.
                     let each = each / one.rare.as_ref().map_or(1, |(every, _)| *every as usize + 1);
-                    let files = if FileChanges::grows(one) { " * $files" } else { "" };
+                    let goes_on = FileChanges::grows(one) || self.sets.goes_once;
+                    let files = if goes_on { " * $files" } else { "" };
                     let _ = writeln!(settings, "set ${name}_times={}{files}", each.max(1));
                     let _ = writeln!(
                         threads,

@@ -13,6 +13,9 @@ const SMALL: u64 = 20;
 const MOST_GROUPS: usize = 64;
 /// So many files with few calls are not one set, and so many names in a directory are kinds of files each.
 const FEW: usize = 8;
+/// How often each file is visited in the mean at most, and the share of files that are, by a program that goes through its
+/// files once. One that visits half of them by chance visits each 1.39 times.
+const ONCE: (f64, f64) = (1.2, 0.5);
 /// The least cosine of what is done with files that are used alike.
 const ALIKE: f64 = 0.97;
 /// Files differ in their use if one has less than this share of what it would have if it was used as the other is, and that
@@ -58,9 +61,13 @@ impl LearnedSet {
 }
 
 /// The sets, and which one each name belongs to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct LearnedSets {
     pub(crate) sets: Vec<LearnedSet>,
+    /// True if the program goes through its files once, as one that searches or packs a tree: it is done at its end.
+    pub(crate) goes_once: bool,
+    /// The directory that has the used files below it.
+    base: PathId,
     of: HashMap<PathId, u16>,
 }
 
@@ -80,6 +87,11 @@ impl LearnedSets {
         self.of.get(&path).copied()
     }
 
+    /// True for a name that calls are on, or one beside those.
+    pub(crate) fn is_near(&self, path: PathId, paths: &PathTable) -> bool {
+        self.of(path).is_some() || path != self.base && is_below(path, self.base, paths)
+    }
+
     /// Groups all names that calls are on, with the files of the tree that are like them.
     pub(crate) fn new(files: &Files, paths: &PathTable) -> Self {
         let used: Vec<(PathId, &FileFacts)> =
@@ -96,7 +108,8 @@ impl LearnedSets {
         let groups = Some(by_name(&groups, paths)).filter(|named| named.len() <= MOST_GROUPS).unwrap_or(groups);
         let groups = merged(groups, files, total);
         let mut groups = by_use(groups, files, total);
-        let mut all = Self::default();
+        let goes_once = goes_once(files, base, paths);
+        let mut all = Self { sets: Vec::new(), goes_once, base, of: HashMap::new() };
         let mut tops: HashMap<String, u16> = HashMap::new();
         let mut taken = BTreeSet::new();
         // The plain names are of those that are used most.
@@ -185,8 +198,29 @@ impl LearnedSets {
     }
 }
 
-/// The directory that has all used files below it.
+/// True if most files of the tree are visited, and each about once.
+fn goes_once(files: &Files, base: PathId, paths: &PathTable) -> bool {
+    let is_there =
+        |path: PathId, facts: &FileFacts| facts.existed == Some(true) && !facts.is_dir && is_below(path, base, paths);
+    let (mut visits, mut visited, mut all) = (0, 0, 0);
+    for (_, facts) in files.all().filter(|(path, facts)| is_there(*path, facts)) {
+        visits += facts.visits();
+        visited += u32::from(facts.calls > 0);
+        all += 1;
+    }
+    let (most, least) = ONCE;
+    all >= FEW && f64::from(visits) <= most * f64::from(visited) && f64::from(visited) >= least * all as f64
+}
+
+/// The directory that has all used files below it: those that are opened, made or removed, or else those that are there.
 fn base(used: &[(PathId, &FileFacts)], paths: &PathTable) -> PathId {
+    let changed = base_of(used, paths, |facts| facts.opens > 0 || facts.created > 0 || facts.removed > 0);
+    // What is only looked for may be anywhere.
+    changed.or_else(|| base_of(used, paths, |facts| facts.existed == Some(true))).unwrap_or(PathId::ROOT)
+}
+
+/// The directory that has all of some files below it; `None` without any.
+fn base_of(used: &[(PathId, &FileFacts)], paths: &PathTable, counts: impl Fn(&FileFacts) -> bool) -> Option<PathId> {
     let chain = |path: PathId| {
         let mut all = vec![path];
         while all[all.len() - 1].0 > PathId::UNKNOWN.0 {
@@ -197,8 +231,7 @@ fn base(used: &[(PathId, &FileFacts)], paths: &PathTable) -> PathId {
     };
     let mut common: Option<Vec<PathId>> = None;
     for (path, facts) in used {
-        // What is only looked for may be anywhere.
-        if facts.is_dir || facts.opens == 0 && facts.created == 0 {
+        if facts.is_dir || !counts(facts) {
             continue;
         }
         let own = chain(paths.parent(*path));
@@ -211,7 +244,7 @@ fn base(used: &[(PathId, &FileFacts)], paths: &PathTable) -> PathId {
             }
         });
     }
-    common.and_then(|all| all.last().copied()).unwrap_or(PathId::ROOT)
+    common.and_then(|all| all.last().copied())
 }
 
 fn is_below(path: PathId, base: PathId, paths: &PathTable) -> bool {

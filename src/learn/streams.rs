@@ -345,6 +345,11 @@ impl<'a> StreamBuilder<'a> {
         let action = action.filter(|action| !by_name || action.row().names != ActionTarget::Slot);
         let known = call.path.zip(action);
         let Some((path, action)) = known else {
+            // Copies and flags of descriptors, which no file system sees.
+            if call.kind.get().class == CallClass::Dup {
+                self.streams.implied += 1;
+                return self.threads.entry(call.thread).or_default().time_before(call);
+            }
             let (calls, bytes) = self.streams.not_modelled.entry(call.kind.get().name).or_default();
             *calls += 1;
             // One that failed has moved none.
@@ -466,7 +471,7 @@ impl<'a> StreamBuilder<'a> {
         }
         // The close of a copy, or of what another process opened.
         if matches!(action, CallAction::CloseFile | CallAction::CloseDir) && !is_open {
-            self.streams.not_modelled.entry("close of a copied descriptor").or_default().0 += 1;
+            self.streams.implied += 1;
             return;
         }
         let (running, asleep) = std::mem::take(&mut thread.pending);

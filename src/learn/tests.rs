@@ -170,7 +170,7 @@ fn segments_of_a_log_are_no_tables_and_tables_are_alike() {
     let script = trace.script();
     let mut found = objects(&script);
     found.sort_unstable();
-    assert_eq!(found, ["d/#", "d/base.#", "d/lock"], "{script}");
+    assert_eq!(found, ["#", "base.#", "lock"], "{script}");
 }
 
 #[test]

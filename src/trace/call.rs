@@ -84,6 +84,18 @@ impl TracedCall {
         self.mode.is_some_and(|mode| mode & libc::S_IFMT == libc::S_IFDIR)
     }
 
+    /// True if it made a copy of a descriptor.
+    pub fn copies_descriptor(&self) -> bool {
+        let kind = self.kind.get();
+        let is_copy = match kind.name {
+            "fcntl" => {
+                self.flags.is_some_and(|command| matches!(command as i32, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC))
+            }
+            _ => true,
+        };
+        kind.class == CallClass::Dup && is_copy && self.result >= 0
+    }
+
     /// How many bytes were transferred.
     pub fn bytes(&self) -> Option<u64> {
         self.kind.get().class.moves_data().then(|| u64::try_from(self.result).ok()).flatten()

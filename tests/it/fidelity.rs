@@ -32,13 +32,21 @@ struct Learned {
 }
 
 impl Learned {
-    /// The program's script.
+    /// The script of the program with a journal.
     fn new() -> Self {
         let own = Wml::new().file("program.py", PROGRAM);
-        let at = |name: &str| own.dir().join(name);
-        fs::create_dir(at("d")).unwrap();
-        let path = |name: &str| at(name).to_str().unwrap().to_owned();
+        let path = |name: &str| own.dir().join(name).to_str().unwrap().to_owned();
+        fs::create_dir(path("d")).unwrap();
         let program = ["python3".to_owned(), path("program.py"), path("d"), "400".to_owned()].to_vec();
+        let learned = Self::of(own, program);
+        let text = fs::read_to_string(&learned.script).unwrap();
+        assert!(text.contains("# Transaction: loop1, ends with `"), "{text}");
+        learned
+    }
+
+    /// The script of a program that works in the directory `d`.
+    fn of(own: Wml, program: Vec<String>) -> Self {
+        let at = |name: &str| own.dir().join(name);
         Wml::below(own.dir())
             .args(["record", "-o"])
             .args([at("a.wtrace")])
@@ -50,7 +58,6 @@ impl Learned {
             .run()
             .exits(0);
         let learned = Wml::new().args(["learn"]).args([at("a.wtrace")]).run().exits(0);
-        assert!(learned.stdout.contains("# Transaction: loop1, ends with `"), "{}", learned.stdout);
         let script = at("app.wml");
         fs::write(&script, learned.stdout).unwrap();
         Self { own, script, program }
@@ -114,6 +121,27 @@ fn a_learned_script_does_what_the_program_does_and_a_changed_one_is_named() {
         "{text}"
     );
     Wml::new().args(["check"]).args([&learned.script]).run().exits(0);
+}
+
+/// It copies descriptors, as all that use `fts` do, and opens no file. Files beside its own are none of it.
+#[test]
+fn a_program_that_goes_through_a_tree_once_is_compared_as_a_whole() {
+    needs!(has("du"), "there is no du");
+    let own = Wml::new();
+    for n in 0..600 {
+        let dir = own.dir().join(format!("d/{}/{:02}", if n < 400 { "own" } else { "other" }, n * n % 61));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join(n.to_string()), "").unwrap();
+    }
+    let tree = own.dir().join("d/own").to_str().unwrap().to_owned();
+    let learned = Learned::of(own, ["du".to_owned(), "-s".to_owned(), tree].to_vec());
+    let text = fs::read_to_string(&learned.script).unwrap();
+    assert!(text.contains("\nset mode quit alldone\n") && !text.contains("No flowop makes"), "{text}");
+    let done = learned.compared(&["--json"]);
+    for row in ["stat a run", "files"] {
+        assert_eq!(Learned::verdict(&done, row), "inside", "{row}: {}", done.stdout);
+    }
+    assert!(!done.stdout.contains("dup"), "{}", done.stdout);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::names::read_names;
 use crate::own_looks::holds_names_only;
 use crate::pools::ThreadPools;
 use crate::sets::LearnedSets;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Seek};
 use wml_trace::{CallClass, PathId, PathTable, Spread, TraceError, TraceEvent, TraceReader, TraceSummary, TracedCall};
@@ -100,12 +101,14 @@ impl TracedRun {
         let mut reader = TraceReader::new(input)?;
         let mut ended_before: HashMap<u32, usize> = HashMap::new();
         let mut own_calls = OwnCalls::default();
+        let mut copies = CopiedDescriptors::default();
         self.summary.header = reader.header().clone();
         let (mut first, mut last) = (u64::MAX, 0);
         let mut ended: HashMap<u32, u64> = HashMap::new();
         let mut synced: HashMap<u32, (SyncKind, Option<PathId>)> = HashMap::new();
         reader.for_each(|event, _| {
             let TraceEvent::Call(call) = event else { return };
+            let is_seen = !copies.has(call);
             let before = ended.insert(call.thread, call.end());
             // Of a thread with transactions, what is between its first and its last one counts.
             let thread = pools.one(call.thread);
@@ -115,7 +118,9 @@ impl TracedRun {
                 return;
             }
             (first, last) = (first.min(call.start), last.max(call.end()));
-            self.summary.add(call);
+            if is_seen {
+                self.summary.add(call);
+            }
             if let (Some(between), Some(before)) = (call.between, before) {
                 let gap = call.start.saturating_sub(before.max(from));
                 let blocked = between.blocked.min(gap);
@@ -229,6 +234,7 @@ impl Look {
         input.rewind()?;
         let mut reader = TraceReader::new(input)?;
         let (mut of_set, mut of_any) = (EndsOfThreads::default(), EndsOfThreads::default());
+        let mut copies = CopiedDescriptors::default();
         // How many files and directories came.
         let mut came = [0i64; 2];
         let under: Vec<Vec<u8>> = match side {
@@ -245,6 +251,9 @@ impl Look {
             let is_measured = self.run.threads.is_none() || self.run.opened > 0 && call.thread != call.process;
             let (action, changes) = self.step(call);
             (0..2).for_each(|kind| came[kind] += changes[kind]);
+            if copies.has(call) {
+                return;
+            }
             let moved = call.bytes().unwrap_or(0);
             figures.bytes = figures.bytes.saturating_add(moved);
             if action.is_none() {
@@ -331,6 +340,10 @@ impl Look {
         let is_script = self.sets.is_none();
         let mut counts = less.map(|n| -n);
         for (path, facts) in self.files.all().filter(|(_, facts)| facts.exists) {
+            // Other files below the directory are none of the program's.
+            if self.sets.as_ref().is_some_and(|sets| !sets.is_near(path, paths)) {
+                continue;
+            }
             let text = paths.path(path);
             let below =
                 under.iter().find_map(|dir| below(&text, dir)).or_else(|| under.is_empty().then_some(&text[..]));
@@ -382,6 +395,40 @@ impl OwnCalls {
                     false
                 }
                 found => found.is_some(),
+            },
+            _ => false,
+        }
+    }
+}
+
+/// Calls on descriptors that no file system sees: copies of them, their flags, and the closes of copies.
+#[derive(Debug, Default)]
+struct CopiedDescriptors {
+    /// How many copies each process has of the descriptors of a path.
+    copies: HashMap<(u32, PathId), u32>,
+}
+
+impl CopiedDescriptors {
+    /// True for such a call.
+    fn has(&mut self, call: &TracedCall) -> bool {
+        let Some(copies) = call.path.map(|path| self.copies.entry((call.process, path))) else { return false };
+        match call.kind.get().class {
+            CallClass::Dup => {
+                if call.copies_descriptor() {
+                    *copies.or_default() += 1;
+                }
+                true
+            }
+            // The descriptor that is closed last is the one that the file system sees.
+            CallClass::Close => match copies {
+                Entry::Occupied(mut copies) => {
+                    *copies.get_mut() -= 1;
+                    if *copies.get() == 0 {
+                        copies.remove();
+                    }
+                    true
+                }
+                Entry::Vacant(_) => false,
             },
             _ => false,
         }

@@ -220,6 +220,38 @@ fn a_program_without_transactions_is_one_as_a_whole() {
 }
 
 #[test]
+fn copies_of_descriptors_are_no_calls_to_a_file_system() {
+    let run = |copies: bool, end: Option<&TransactionEnd>| {
+        let mut trace = MadeTrace::new();
+        let is_dir = Some(wml_trace::flags::S_IFDIR);
+        for n in 0..50 {
+            let dir = format!("/d/{n}");
+            trace.open(&dir, 0);
+            if copies {
+                trace.call("fcntl", &dir, |call| {
+                    (call.flags, call.result, call.between) = (Some(1030), 4, None);
+                });
+                // Its flags, which copy nothing.
+                trace.call("fcntl", &dir, |call| {
+                    (call.flags, call.result, call.between) = (Some(3), 5, None);
+                });
+                trace.call("close", &dir, |call| (call.between, call.mode) = (None, is_dir));
+            }
+            trace.call("getdents64", &dir, |call| call.mode = is_dir);
+            trace.call("close", &dir, |call| call.mode = is_dir);
+        }
+        TracedRun::read(Cursor::new(trace.written()), TracedSide::Program, end).unwrap()
+    };
+    let fidelity = Fidelity::of(&[0, 1, 2].map(|_| (run(true, None), run(false, None))), 3);
+    assert_eq!(named(&fidelity, FidelityVerdict::Outside), Vec::<&str>::new());
+    let close = fidelity.rows.iter().find(|row| row.name == "close a run").unwrap();
+    assert_eq!(close.means.map(|n| n.round() as u64), [50, 50]);
+    let end = TransactionEnd::in_script("# Transaction: loop1, ends with `closedir` of d.\n").unwrap();
+    let both = [true, false].map(|copies| run(copies, Some(&end)).transactions);
+    assert_eq!(both, [49, 49]);
+}
+
+#[test]
 fn calls_in_a_row_end_one_transaction() {
     let mut trace = MadeTrace::new();
     for n in 0..100 {
