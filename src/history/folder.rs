@@ -86,7 +86,11 @@ impl HistoryFolder {
     pub fn create(path: &Path) -> io::Result<Self> {
         let found = Self { dir: HeldDir::create(path)?.0 };
         let is_own = |name: &OsStr| name == LOCK || name.to_str().is_some_and(|name| name.ends_with(ENDING));
-        match found.years()?.is_empty() && found.dir.entries()?.iter().any(|entry| !is_own(&entry.name)) {
+        let is_foreign =
+            || Ok(found.years()?.is_empty() && found.dir.entries()?.iter().any(|entry| !is_own(&entry.name)));
+        // A writer that holds the lock may be making the first file.
+        let has_lock = || Ok::<_, io::Error>(found.dir.entries()?.iter().any(|entry| entry.name == LOCK));
+        match is_foreign()? && (!has_lock()? || found.alone(is_foreign)?) {
             true => Err(io::Error::new(ErrorKind::AlreadyExists, "it has files, and no history")),
             false => Ok(found),
         }
