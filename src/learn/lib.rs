@@ -46,7 +46,7 @@ use names::read_names;
 use pools::ThreadPools;
 use script::ScriptWriter;
 use sets::LearnedSets;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek};
 use streams::{CallStreams, StreamBuilder};
 use wml_text::count::count;
@@ -171,7 +171,8 @@ fn note_openings(sets: &mut LearnedSets, streams: &CallStreams) {
     for (n, set) in sets.sets.iter_mut().enumerate() {
         let own = streams.lasting.iter().filter(|(set, ..)| usize::from(*set) == n);
         let threads: BTreeSet<u32> = own.clone().map(|(_, thread, _)| *thread).collect();
-        set.starts = streams.starts.get(&(n as u16)).copied().unwrap_or(0);
+        let of = |all: &BTreeMap<u16, u64>| all.get(&(n as u16)).copied().unwrap_or(0);
+        (set.starts, set.rewrites) = (of(&streams.starts), of(&streams.rewrites));
         set.has_many_open = own.count() * 2 > threads.len() * 3;
     }
 }

@@ -16,6 +16,10 @@ use wml_text::size;
 /// recorder costs 430 ns a call, the calls of a script without `compute` are 600 to 700 ns apart.
 const OWN_COST: f64 = 200.0;
 
+/// The least bytes of writes by which files get their data, a page, and those without `fillsize`.
+const LEAST_FILL: u64 = 4096;
+const DEFAULT_FILL: u64 = 1 << 20;
+
 /// The most bytes of a name that a comment shows.
 const MOST_SHOWN: usize = 100;
 
@@ -192,7 +196,7 @@ impl<'a> ScriptWriter<'a> {
             let _ = writeln!(text, "# {}", wml_text::printable::within(&set.what, MOST_SHOWN));
             if set.is_single && !self.changes.by_chance.contains(&n) {
                 let exists = set.existing > 0 || self.replaced.contains(&n) || !self.changes.made.contains_key(&n);
-                let exists = if exists { ",prealloc" } else { "" };
+                let exists = if exists { format!(",prealloc{}", fill(set)) } else { String::new() };
                 let size = self.scaled(sizes.last().copied().unwrap_or(0), &format!("{}_size", set.name));
                 let _ = writeln!(text, "define file name={},path=$dir,size={size}{exists}", set.name);
                 continue;
@@ -201,8 +205,9 @@ impl<'a> ScriptWriter<'a> {
             let (entries, percent) = self.entries(n, set);
             let _ = writeln!(settings, "set ${}_files={entries} * $files", set.name);
             let width = if set.dirs <= 1 { 1_000_000 } else { (set.sizes.len() as u64 / set.dirs).max(1) };
+            let fill = if percent > 0 { fill(set) } else { String::new() };
             let line = format!(
-                "define fileset name={},path=$dir,entries=${}_files,{size},dirwidth={width},prealloc={percent}",
+                "define fileset name={},path=$dir,entries=${}_files,{size},dirwidth={width},prealloc={percent}{fill}",
                 set.name, set.name
             );
             let _ = writeln!(text, "{}", folded(&line));
@@ -345,6 +350,15 @@ fn room(steps: u64) -> u64 {
 fn grows_or_shrinks(set: &LearnedSet) -> bool {
     let (more, less) = (set.created.max(set.removed), set.created.min(set.removed));
     !set.is_single && more >= 8 && more > 2 * less && more * 5 > set.sizes.len() as u64
+}
+
+/// The attribute by which files get their data in writes as long as those that change it: file systems keep it as it came.
+/// In large writes, changing 4 KiB of a file on ext4 takes 3 µs for 1.7.
+fn fill(set: &LearnedSet) -> String {
+    match set.rewrites {
+        0 | DEFAULT_FILL.. => String::new(),
+        bytes => format!(",fillsize={}", size::in_script(bytes.max(LEAST_FILL))),
+    }
 }
 
 /// A line that is too long, in several.

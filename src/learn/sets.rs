@@ -45,6 +45,8 @@ pub(crate) struct LearnedSet {
     pub(crate) stays_open: bool,
     /// How often a file of it is written from its start.
     pub(crate) starts: u64,
+    /// The length of writes to the data that files have already; 0 if there are none.
+    pub(crate) rewrites: u64,
     /// True if a thread has several of its files open for long.
     pub(crate) has_many_open: bool,
 }

@@ -228,6 +228,8 @@ pub(crate) struct CallStreams {
     pub(crate) changes: Vec<(u64, u16, i8)>,
     /// How often files of each set are written from their start.
     pub(crate) starts: BTreeMap<u16, u64>,
+    /// The length of the first write to what a file of each set has already.
+    pub(crate) rewrites: BTreeMap<u16, u64>,
     /// Of each set whose files stay open, the files that threads have open: one for each thread and file.
     pub(crate) lasting: BTreeSet<(u16, u32, PathId)>,
 }
@@ -443,6 +445,13 @@ impl<'a> StreamBuilder<'a> {
         }
         if class == CallClass::Write && bits & bits::START != 0 {
             *self.streams.starts.entry(set).or_default() += 1;
+        }
+        let changes_data = call.offset.zip(call.size).is_some_and(|(offset, size)| offset < size);
+        if class == CallClass::Write
+            && changes_data
+            && let Some(bytes) = call.bytes()
+        {
+            self.streams.rewrites.entry(set).or_insert(bytes);
         }
         if before.second_exists {
             bits |= bits::OVER;

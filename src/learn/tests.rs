@@ -125,7 +125,8 @@ fn a_transaction_is_an_iteration_with_its_calls_in_order() {
     assert!(script.contains("value=0.00005"), "{script}");
     // Thirds of the runs have one, two and three writes.
     assert!(script.contains("{34,1,1},{33,2,2},{33,3,3}"), "{script}");
-    assert!(script.contains("define file name=a_db,path=$dir,size=$a_db_size,prealloc"), "{script}");
+    let table = "define file name=a_db,path=$dir,size=$a_db_size,prealloc,fillsize=4k\n";
+    assert!(script.contains(table) && !script.contains("size=$a_journal_size,prealloc,fill"), "{script}");
 }
 
 /// The file sets that a script defines, by their comments.
