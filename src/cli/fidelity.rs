@@ -202,7 +202,7 @@ fn recorded(args: &FidelityArgs, dir: PathBuf, command: Vec<OsString>) -> Result
     record_once(&of)
 }
 
-/// A trace of the program, in place of a run. That took as long as there are calls in the trace.
+/// A trace of the program, in place of a run. Its length is that of the trace.
 fn recorded_before(trace: &Path) -> Result<Recording, Failure> {
     let summary = TraceSummary::read(opened(trace)?).map_err(named(trace))?;
     if !summary.missing().is_empty() {

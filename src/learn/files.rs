@@ -25,10 +25,15 @@ pub(crate) struct FileFacts {
 }
 
 impl FileFacts {
-    /// How often a program comes to the file: to open it, or else to look at it.
+    /// How often a program comes to the file: to open it, or else to look at it or change its name. Each call on one that
+    /// was open before is a visit.
     pub(crate) fn visits(&self) -> u32 {
-        let looks = self.does[3];
-        if self.opens > 0 { self.opens } else { looks }
+        let [reads, writes, syncs, looks, _] = self.does;
+        match self.opens {
+            0 if reads + writes + syncs > 0 => self.calls,
+            0 => looks.max(1),
+            opens => opens,
+        }
     }
 }
 
@@ -55,6 +60,11 @@ impl Files {
             self.facts.resize(n + 1, FileFacts::default());
         }
         &mut self.facts[n]
+    }
+
+    /// True if the trace has the tree at its beginning.
+    pub(crate) fn has_tree(&self) -> bool {
+        self.has_tree
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = (PathId, &FileFacts)> {

@@ -120,7 +120,7 @@ pub(crate) struct ScriptHeader<'a> {
 
 impl ScriptHeader<'_> {
     /// What ends the iterations of the loop that takes most time, with the name of that. `None` if its phase is not most of
-    /// what the program does, or that goes through its files once: then a run is the unit.
+    /// what the program does, or if the program goes through its files once: then a run is the unit.
     pub(crate) fn transaction(&self) -> Option<(String, TransactionEnd)> {
         if self.sets.goes_once {
             return None;

@@ -14,6 +14,7 @@ mod action;
 mod chance;
 mod commits;
 mod cut;
+mod descriptors;
 mod fidelity;
 mod files;
 mod groups;

@@ -155,6 +155,19 @@ fn a_walk_through_a_tree_ends_at_its_end() {
 }
 
 #[test]
+fn a_program_that_keeps_its_files_open_goes_on() {
+    let (mut trace, mut chance) = (MadeTrace::new(), Chance(11));
+    let file = |n: u64| format!("/d/home/tables/{n:03}");
+    (0..12).for_each(|n| trace.open(&file(n), 0));
+    for _ in 0..6000 {
+        trace.moves("pread64", &file(chance.below(12)), chance.below(400) * 4096, 400 * 4096, 4096);
+    }
+    (0..12).for_each(|n| trace.call("close", &file(n), |_| ()));
+    let script = trace.script();
+    assert!(!script.contains("quit alldone") && script.contains("\nrun 60\n"), "{script}");
+}
+
+#[test]
 fn files_that_are_only_removed_or_looked_at_are_below_their_directory() {
     for kind in ["unlinkat", "newfstatat"] {
         let mut trace = MadeTrace::new();

@@ -1,6 +1,6 @@
 //! For how long files are open: some for one job, others for as long as their thread lives.
 
-use crate::pools::{ProcessCloses, ThreadLife, ThreadPools};
+use crate::pools::{SharedFiles, ThreadLife, ThreadPools};
 use crate::sets::LearnedSets;
 use std::collections::HashMap;
 use wml_trace::{CallClass, PathId, TracedCall};
@@ -16,7 +16,7 @@ pub(crate) struct Openings {
     lives: HashMap<u32, ThreadLife>,
     /// Of each process and file, the threads that opened it, and when.
     open: HashMap<(u32, PathId), Vec<(u32, u64)>>,
-    closes: HashMap<u32, ProcessCloses>,
+    shared: HashMap<u32, SharedFiles>,
     /// Of each process and file, the thread that made the last call on it.
     last: HashMap<(u32, PathId), u32>,
     /// Each opening: the file, the thread, and for how long.
@@ -32,9 +32,9 @@ impl Openings {
         let Some(path) = call.path else { return };
         let key = (call.process, path);
         let before = self.last.insert(key, call.thread);
-        let closes = self.closes.entry(call.process).or_default();
-        closes.calls += 1;
-        closes.in_turn += u64::from(before.is_some_and(|thread| thread != call.thread));
+        let shared = self.shared.entry(call.process).or_default();
+        shared.calls += 1;
+        shared.in_turn += u64::from(before.is_some_and(|thread| thread != call.thread));
         match call.kind.get().class {
             CallClass::Open if call.result >= 0 => {
                 self.open.entry(key).or_default().push((call.thread, call.start));
@@ -47,9 +47,9 @@ impl Openings {
                     self.open.remove(&key);
                 }
                 self.all.push((path, thread, call.start.saturating_sub(begin)));
-                let closes = self.closes.entry(call.process).or_default();
-                closes.all += 1;
-                closes.by_others += u32::from(own.is_none());
+                let shared = self.shared.entry(call.process).or_default();
+                shared.closes += 1;
+                shared.by_others += u32::from(own.is_none());
             }
             _ => {}
         }
@@ -57,7 +57,7 @@ impl Openings {
 
     /// The threads for which others stand.
     pub(crate) fn pools(&self) -> ThreadPools {
-        ThreadPools::new(&self.closes, &self.lives)
+        ThreadPools::new(&self.shared, &self.lives)
     }
 
     /// Marks the sets whose files stay open.
@@ -81,5 +81,10 @@ impl Openings {
             let mostly = opens * 2 >= set.opens && open >= LASTING * lived;
             set.stays_open = set.opens == 0 || opens > 0 && mostly;
         }
+        // A program that works on files that it keeps open may go on with that.
+        let calls = |held: bool| -> u64 {
+            sets.sets.iter().filter(|set| !held || set.stays_open && set.opens > 0).map(|set| set.calls).sum()
+        };
+        sets.goes_once &= calls(true) * 2 < calls(false);
     }
 }

@@ -22,8 +22,8 @@ const FEW_CALLS: u64 = 8;
 /// How often a process closed a file, and how often another thread than that which opened it did. Likewise its calls, and
 /// those on files on which another thread made the last one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ProcessCloses {
-    pub(crate) all: u32,
+pub(crate) struct SharedFiles {
+    pub(crate) closes: u32,
     pub(crate) by_others: u32,
     pub(crate) calls: u64,
     pub(crate) in_turn: u64,
@@ -50,13 +50,12 @@ pub(crate) struct ThreadPools {
 }
 
 impl ThreadPools {
-    pub(crate) fn new(closes: &HashMap<u32, ProcessCloses>, lives: &HashMap<u32, ThreadLife>) -> Self {
-        let is_pool = |closes: &ProcessCloses| {
-            let is_shared = f64::from(closes.by_others) >= SHARED * f64::from(closes.all);
-            closes.all >= FEW_CLOSES && is_shared && closes.in_turn as f64 >= IN_TURN * closes.calls as f64
+    pub(crate) fn new(shared: &HashMap<u32, SharedFiles>, lives: &HashMap<u32, ThreadLife>) -> Self {
+        let is_pool = |of: &SharedFiles| {
+            let is_shared = f64::from(of.by_others) >= SHARED * f64::from(of.closes);
+            of.closes >= FEW_CLOSES && is_shared && of.in_turn as f64 >= IN_TURN * of.calls as f64
         };
-        let pools: HashSet<u32> =
-            closes.iter().filter(|(_, closes)| is_pool(closes)).map(|(process, _)| *process).collect();
+        let pools: HashSet<u32> = shared.iter().filter(|(_, of)| is_pool(of)).map(|(process, _)| *process).collect();
         let (pooled, others): (Vec<_>, Vec<_>) = lives.iter().partition(|(_, life)| pools.contains(&life.process));
         let pools = pooled.into_iter().map(|(thread, life)| (*thread, life.process)).collect();
         let followers = followers(others.into_iter().map(|(thread, life)| (*thread, *life)).collect());

@@ -41,6 +41,7 @@ pub(crate) struct LearnedSet {
     pub(crate) leafdirs_existing: u64,
     pub(crate) sizes: Vec<u64>,
     pub(crate) opens: u64,
+    pub(crate) calls: u64,
     /// True if its files stay open: opening them is no part of what is repeated.
     pub(crate) stays_open: bool,
     /// How often a file of it is written from its start.
@@ -110,7 +111,7 @@ impl LearnedSets {
         let groups = Some(by_name(&groups, paths)).filter(|named| named.len() <= MOST_GROUPS).unwrap_or(groups);
         let groups = merged(groups, files, total);
         let mut groups = by_use(groups, files, total);
-        let goes_once = goes_once(files, base, paths);
+        let goes_once = files.has_tree() && goes_once(files, base, paths);
         let mut all = Self { sets: Vec::new(), goes_once, base, of: HashMap::new() };
         let mut tops: HashMap<String, u16> = HashMap::new();
         let mut taken = BTreeSet::new();
@@ -184,6 +185,7 @@ impl LearnedSets {
                 continue;
             }
             set.opens += u64::from(facts.opens);
+            set.calls += u64::from(facts.calls);
             set.existing += u64::from(facts.existed == Some(true));
             set.created += u64::from(facts.created);
             set.removed += u64::from(facts.removed);
@@ -214,11 +216,13 @@ fn goes_once(files: &Files, base: PathId, paths: &PathTable) -> bool {
     all >= FEW && f64::from(visits) <= most * f64::from(visited) && f64::from(visited) >= least * all as f64
 }
 
-/// The directory that has all used files below it: those that are opened, made or removed, or else those that are there.
+/// The directory that has all used files below it: those that are opened or made, or else removed, or else there.
 fn base(used: &[(PathId, &FileFacts)], paths: &PathTable) -> PathId {
-    let changed = base_of(used, paths, |facts| facts.opens > 0 || facts.created > 0 || facts.removed > 0);
-    // What is only looked for may be anywhere.
-    changed.or_else(|| base_of(used, paths, |facts| facts.existed == Some(true))).unwrap_or(PathId::ROOT)
+    // What is only removed or looked for may be anywhere, as long as there is more.
+    let opened = base_of(used, paths, |facts| facts.opens > 0 || facts.created > 0);
+    let removed = || base_of(used, paths, |facts| facts.removed > 0);
+    let known = || base_of(used, paths, |facts| facts.existed == Some(true));
+    opened.or_else(removed).or_else(known).unwrap_or(PathId::ROOT)
 }
 
 /// The directory that has all of some files below it; `None` without any.

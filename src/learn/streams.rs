@@ -1,6 +1,7 @@
 //! What each thread did, call after call, in the words of the language.
 
 use crate::action::{ActionTarget, Before, CallAction};
+use crate::descriptors::CopiedDescriptors;
 use crate::files::Files;
 use crate::own_looks::{CallsBefore, LookAgain, OwnLooks, opens_place};
 use crate::sets::LearnedSets;
@@ -243,6 +244,7 @@ pub(crate) struct StreamBuilder<'a> {
     /// Where the next sequential call on a file that stays open begins.
     next: HashMap<PathId, u64>,
     looks: OwnLooks,
+    copies: CopiedDescriptors,
     streams: CallStreams,
 }
 
@@ -255,6 +257,7 @@ impl<'a> StreamBuilder<'a> {
             numbers: HashMap::new(),
             next: HashMap::new(),
             looks: OwnLooks::default(),
+            copies: CopiedDescriptors::default(),
             streams: CallStreams::default(),
         }
     }
@@ -338,6 +341,10 @@ impl<'a> StreamBuilder<'a> {
         let before = self.files.before(call);
         self.files.apply(call, before);
         self.note_changes(call, before);
+        if self.copies.has(call) {
+            self.streams.implied += 1;
+            return self.threads.entry(call.thread).or_default().time_before(call);
+        }
         let action = CallAction::of(call, before);
         // A copy is between two open files.
         let copied = (action == Some(CallAction::CopyRange)).then(|| self.copied(call));
@@ -347,11 +354,6 @@ impl<'a> StreamBuilder<'a> {
         let action = action.filter(|action| !by_name || action.row().names != ActionTarget::Slot);
         let known = call.path.zip(action);
         let Some((path, action)) = known else {
-            // Copies and flags of descriptors, which no file system sees.
-            if call.kind.get().class == CallClass::Dup {
-                self.streams.implied += 1;
-                return self.threads.entry(call.thread).or_default().time_before(call);
-            }
             let (calls, bytes) = self.streams.not_modelled.entry(call.kind.get().name).or_default();
             *calls += 1;
             // One that failed has moved none.
@@ -478,9 +480,9 @@ impl<'a> StreamBuilder<'a> {
         if is_dropped || is_implied {
             return;
         }
-        // The close of a copy, or of what another process opened.
+        // The close of what another process opened, or what was open before.
         if matches!(action, CallAction::CloseFile | CallAction::CloseDir) && !is_open {
-            self.streams.implied += 1;
+            self.streams.not_modelled.entry("close of what was open before").or_default().0 += 1;
             return;
         }
         let (running, asleep) = std::mem::take(&mut thread.pending);

@@ -9,8 +9,7 @@ use wml_trace::{CallArg, CallClass, PathId, PathTable, TracedCall, flags as numb
 const REMOVE_DIR: i32 = 0x200;
 /// The flag of `fallocate` for space beyond the end.
 const KEEP_SIZE: i32 = 1;
-/// The command of `fcntl` that copies a descriptor, and the one that does not pass it on.
-const COPY_FD: i32 = 0;
+/// The command of `fcntl` that makes a copy of a descriptor which other programs don't get.
 const COPY_FD_PRIVATE: i32 = 1030;
 
 /// Two numbers of an operation in one.
@@ -199,7 +198,7 @@ impl PlanBuilder<'_> {
             CallClass::Statfs => self.add(call, simple(Do::StatFsOpen)),
             CallClass::Dup => {
                 let is_command = kind.arg(CallArg::Command).is_some();
-                if is_command && !matches!(command, COPY_FD | COPY_FD_PRIVATE) {
+                if !call.is_copy_of_descriptor() {
                     return self.add(call, NewOp { bits: ANY_RESULT, ..simple(Do::GetFlags) });
                 }
                 if call.result >= 0 {

@@ -176,7 +176,8 @@ impl ReplayRoot {
                         None => {
                             // Pages that were written together stay together in memory, and large groups cost more to change.
                             let part = plan.writes.get(node).map_or(PART, |part| (*part as usize).clamp(PAGE, PART));
-                            write_file(open.1, &name, (file.first_size, &content[..part]), stop)?;
+                            let part = part.next_multiple_of(PAGE);
+                            write_file(open.1, &name, (file.first_size, part), (&content[..], stop))?;
                             made.insert(*node, path);
                         }
                     },
@@ -220,15 +221,21 @@ pub(crate) fn content(seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Makes a file of so many bytes of a content. One that is stopped is shorter.
-fn write_file(dir: Fd, name: &CString, (size, content): (u64, &[u8]), stop: &AtomicBool) -> Result<(), Errno> {
+/// Makes a file of so many bytes of a content, in writes of so many. One that is stopped is shorter.
+fn write_file(
+    dir: Fd,
+    name: &CString,
+    (size, part): (u64, usize),
+    (content, stop): (&[u8], &AtomicBool),
+) -> Result<(), Errno> {
     let file = fd::open_at(dir, name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, FILE_MODE)?;
     let mut written = 0;
     let mut all = || {
         while written < size && !stop.load(Ordering::Relaxed) {
             steps::count();
-            let part = (size - written).min(content.len() as u64) as usize;
-            match fd::write(file, &content[..part])? {
+            let content = &content[(written % content.len() as u64) as usize..];
+            let bytes = (size - written).min(part.min(content.len()) as u64) as usize;
+            match fd::write(file, &content[..bytes])? {
                 0 => return Err(Errno::NOSPC),
                 n => written += n as u64,
             }

@@ -254,6 +254,7 @@ impl ThreadRun<'_> {
                 *moved = moved.saturating_add(bytes);
             }
             if made.result < 0
+                && op.bits & OWN == 0
                 && made.result == i64::from(op.expected)
                 && let Some(known) = done.failed.get_mut(made.result.unsigned_abs() as usize)
             {

@@ -84,16 +84,27 @@ impl TracedCall {
         self.mode.is_some_and(|mode| mode & libc::S_IFMT == libc::S_IFDIR)
     }
 
+    /// The command of an `fcntl` that is no lock.
+    fn command(&self) -> Option<i32> {
+        self.flags.filter(|_| self.kind.get().name == "fcntl").map(|command| command as i32)
+    }
+
+    /// True for a call that is to make a copy of a descriptor.
+    pub fn is_copy_of_descriptor(&self) -> bool {
+        let is_copy =
+            self.kind.get().name != "fcntl" || matches!(self.command(), Some(libc::F_DUPFD | libc::F_DUPFD_CLOEXEC));
+        self.kind.get().class == CallClass::Dup && is_copy
+    }
+
     /// True if it made a copy of a descriptor.
     pub fn copies_descriptor(&self) -> bool {
-        let kind = self.kind.get();
-        let is_copy = match kind.name {
-            "fcntl" => {
-                self.flags.is_some_and(|command| matches!(command as i32, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC))
-            }
-            _ => true,
-        };
-        kind.class == CallClass::Dup && is_copy && self.result >= 0
+        let is_itself = self.descriptor.is_some_and(|from| i64::from(from) == self.result);
+        self.is_copy_of_descriptor() && self.result >= 0 && !is_itself
+    }
+
+    /// True for a call on a descriptor that no file system sees: it makes a copy, or is about the flags of the descriptor.
+    pub fn is_of_descriptor_only(&self) -> bool {
+        self.is_copy_of_descriptor() || matches!(self.command(), Some(libc::F_GETFD | libc::F_SETFD | libc::F_GETFL))
     }
 
     /// How many bytes were transferred.

@@ -2,12 +2,12 @@
 
 use super::transaction::TransactionEnd;
 use crate::action::CallAction;
+use crate::descriptors::CopiedDescriptors;
 use crate::files::Files;
 use crate::names::read_names;
 use crate::own_looks::holds_names_only;
 use crate::pools::ThreadPools;
 use crate::sets::LearnedSets;
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Seek};
 use wml_trace::{CallClass, PathId, PathTable, Spread, TraceError, TraceEvent, TraceReader, TraceSummary, TracedCall};
@@ -395,40 +395,6 @@ impl OwnCalls {
                     false
                 }
                 found => found.is_some(),
-            },
-            _ => false,
-        }
-    }
-}
-
-/// Calls on descriptors that no file system sees: copies of them, their flags, and the closes of copies.
-#[derive(Debug, Default)]
-struct CopiedDescriptors {
-    /// How many copies each process has of the descriptors of a path.
-    copies: HashMap<(u32, PathId), u32>,
-}
-
-impl CopiedDescriptors {
-    /// True for such a call.
-    fn has(&mut self, call: &TracedCall) -> bool {
-        let Some(copies) = call.path.map(|path| self.copies.entry((call.process, path))) else { return false };
-        match call.kind.get().class {
-            CallClass::Dup => {
-                if call.copies_descriptor() {
-                    *copies.or_default() += 1;
-                }
-                true
-            }
-            // The descriptor that is closed last is the one that the file system sees.
-            CallClass::Close => match copies {
-                Entry::Occupied(mut copies) => {
-                    *copies.get_mut() -= 1;
-                    if *copies.get() == 0 {
-                        copies.remove();
-                    }
-                    true
-                }
-                Entry::Vacant(_) => false,
             },
             _ => false,
         }
