@@ -121,16 +121,16 @@ fn search(
         let at = format!("{factor}={}", level_of(first));
         let [fewest, most] = SEARCH_RUNS;
         let counts = needed
-            .map(|needed| format!("{} counts from {} operations on", limit.metric, grouped(needed.round() as u64)));
+            .map(|needed| format!("the {} operations that {} needs", grouped(needed.round() as u64), limit.metric));
         let time = |seconds: f64| Duration::try_from_secs_f64(seconds).ok().map(duration::format);
         let time = match (time(seconds), time(seconds * fewest as f64), time(seconds * most as f64)) {
             (Some(one), Some(shortest), Some(longest)) if seconds > 0.0 => {
                 let why = counts.filter(|_| seconds > least).unwrap_or_else(|| "its run time".to_owned());
                 let is_over = common.budget.is_some_and(|budget| budget.as_secs_f64() < seconds * fewest as f64);
-                let budget = if is_over { "; the budget is shorter, and may leave it without an answer" } else { "" };
-                format!(", {shortest} to {longest} if each takes as long as that at {at}: {one} ({why}){budget}")
+                let budget = if is_over { ". The budget may end it before an answer" } else { "" };
+                format!(". At {at} a run takes {one} ({why}): about {shortest} to {longest} in all{budget}")
             }
-            _ => counts.map_or_else(String::new, |counts| format!(", which are made longer until {counts}")),
+            _ => counts.map_or_else(String::new, |counts| format!(". A run lasts until it has {counts}")),
         };
         console::notice(&format!(
             "search: {factor} is doubled or halved until the limit lies between two values, these are brought closer, then \

@@ -49,8 +49,8 @@ pub(super) struct LoadSearch {
     rates: Vec<BeyondRate>,
     /// The load whose last run was too short, and how many of its runs were.
     short: Option<(f64, usize)>,
-    /// The number of runs so far.
-    made: usize,
+    /// The sum of what runs took besides the measured time, such as their file sets and hooks, and their number.
+    besides: (f64, u32),
     /// The time than which no run is shorter.
     least: f64,
 }
@@ -73,15 +73,18 @@ impl LoadSearch {
         let (limit, first) = (wanted.limit.parse().ok()?, levels.first()?.parse().ok()?);
         let search = CapacitySearch::new(first, wanted.is_whole);
         let levels = levels.clone();
-        Some(Self { search, limit, levels, rates: Vec::new(), short: None, made: 0, least: wanted.least })
+        Some(Self { search, limit, levels, rates: Vec::new(), short: None, besides: (0.0, 0), least: wanted.least })
     }
 
     /// Takes the next run. One whose percentile has too few operations beyond it is made again, for longer. That of a
     /// saturated system counts: its figures only grow. A first run that other programs disturbed is made again if it misses
-    /// the limit: by it the search would go down, to longer runs.
-    pub(super) fn take(&mut self, arm: usize, run: &Observation) {
+    /// the limit: by it the search would go down, to longer runs. `took`: its time with what is not measured.
+    pub(super) fn take(&mut self, arm: usize, run: &Observation, took: Option<f64>) {
         let Some(load) = self.levels.get(arm).and_then(|level| level.parse::<f64>().ok()) else { return };
         let seconds = run.figures.get("seconds").copied().unwrap_or_default();
+        if let Some(took) = took {
+            self.besides = (self.besides.0 + (took - seconds).max(0.0), self.besides.1 + 1);
+        }
         let is_overloaded = run.warnings.iter().any(|code| code == "unstable");
         if let Some(beyond) = self.limit.metric.operations_beyond(run).filter(|beyond| *beyond > 0.0 && seconds > 0.0) {
             let is_offered = run.figures.contains_key("offered") && !is_overloaded;
@@ -91,14 +94,15 @@ impl LoadSearch {
         let Some(value) = self.limit.metric.of(run) else { return };
         let excess = self.limit.excess(value);
         let extensions = self.short.filter(|(of, _)| same(*of, load)).map_or(0, |(_, n)| n);
-        self.made += 1;
-        if self.made == 1 && run.disturbed && excess > 0.0 {
+        if self.search.made() == 0 && run.disturbed && excess > 0.0 {
+            self.search.skip();
             return;
         }
         let is_short = self.limit.too_few_beyond(&[run]).is_some();
         let is_certain = is_overloaded && excess > 0.0 || extensions >= MOST_EXTENSIONS;
         if is_short && !is_certain {
             self.short = Some((load, extensions + 1));
+            self.search.skip();
             return;
         }
         self.short = None;
@@ -131,7 +135,8 @@ impl LoadSearch {
     /// The time of this number of runs from the next one on; `None` if it does not depend on the load.
     pub(super) fn time_of(&self, runs: usize) -> Option<Duration> {
         let (load, _) = self.next_load()?;
-        Some(Duration::from_secs(self.seconds_at(load)?.saturating_mul(runs as u64)))
+        let besides = self.besides.0 / f64::from(self.besides.1.max(1));
+        Duration::try_from_secs_f64((self.seconds_at(load)? as f64 + besides) * runs as f64).ok()
     }
 
     /// The experiment with an arm for the next run, if that is not there yet or its runs are too short; and a note that says
@@ -189,7 +194,7 @@ impl Experiment {
     /// What a search has found by these runs, in their order, with their arms; `None` if the experiment makes none.
     pub(crate) fn capacity<'a>(&self, runs: impl IntoIterator<Item = (usize, &'a Observation)>) -> Option<LoadLimit> {
         let mut search = LoadSearch::of(self)?;
-        runs.into_iter().for_each(|(arm, run)| search.take(arm, run));
+        runs.into_iter().for_each(|(arm, run)| search.take(arm, run, None));
         let LoadSearch { search, limit, .. } = search;
         let (metric, threshold) = (limit.metric.to_string(), limit.threshold);
         Some(LoadLimit { limit: limit.to_string(), metric, threshold, found: search.so_far() })
@@ -205,12 +210,17 @@ mod tests {
     fn a_disturbed_first_run_is_made_again_once() {
         let search = CapacitySearch::new(100.0, false);
         let (limit, levels) = ("ops < 5".parse().unwrap(), vec!["100".to_owned()]);
-        let mut search = LoadSearch { search, limit, levels, rates: Vec::new(), short: None, made: 0, least: 1.0 };
-        let figures = [("ops".to_owned(), 9.0)].into_iter().collect();
+        let (rates, besides) = (Vec::new(), (0.0, 0));
+        let mut search = LoadSearch { search, limit, levels, rates, short: None, besides, least: 1.0 };
+        let figures = [("ops".to_owned(), 9.0), ("seconds".to_owned(), 4.0)].into_iter().collect();
         let run = Observation { disturbed: true, figures, ..Observation::default() };
-        search.take(0, &run);
+        search.take(0, &run, Some(9.0));
         assert!(matches!(search.next(), LoadStep::Run { arm: 0, .. }));
-        search.take(0, &run);
+        search.take(0, &run, Some(11.0));
         assert!(matches!(search.next(), LoadStep::Run { arm: 1, .. }));
+        // Each of the next two takes 21 s for the operations beyond its percentile, and 6 s besides.
+        assert_eq!(search.time_of(2), None);
+        search.rates.push(BeyondRate { load: 50.0, per_second: 5.4, is_offered: false });
+        assert_eq!(search.time_of(2), Some(Duration::from_secs(54)));
     }
 }

@@ -163,7 +163,7 @@ impl Design {
     /// Takes the next run of an experiment: its arm, its observation, and its time in seconds.
     pub(super) fn take_run(&mut self, experiment: &Experiment, arm: usize, run: &Observation, seconds: Option<f64>) {
         if let Some(search) = &mut self.search {
-            search.take(arm, run);
+            search.take(arm, run, seconds);
         }
         self.take(arm, &experiment.values_of(arm, run).unwrap_or_default(), seconds);
     }
