@@ -140,15 +140,10 @@ fn pooled_steps(tests: &[&[f64]]) -> Vec<f64> {
     if varying.is_empty() { all().flatten().collect() } else { varying }
 }
 
-/// The standard deviation of the nights of a test before its last one: who varies more than others shows it soon.
+/// The standard deviation of the nights of a test before its last one: who varies more than others shows it soon. A loss
+/// that the last night confirms is one step of several, and does not hide itself.
 fn early_spread(nights: &[f64]) -> f64 {
-    let before = &nights[..nights.len().saturating_sub(1)];
-    if before.len() < 2 {
-        return 0.0;
-    }
-    let middle = mean(before);
-    let squares: f64 = before.iter().map(|night| (night - middle).powi(2)).sum();
-    (squares / (before.len() - 1) as f64).sqrt()
+    spread_of_steps(&steps(&nights[..nights.len().saturating_sub(1)]))
 }
 
 /// On which side of a limit a distance is; equal if it is within.

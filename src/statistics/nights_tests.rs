@@ -73,6 +73,33 @@ fn at_most_one_quiet_night_in_twenty_has_a_test_that_is_worse() {
     }
 }
 
+/// The spread of a test is not that of its loss.
+#[test]
+fn a_loss_of_the_first_nights_does_not_hide_itself() {
+    let with_loss = |n: u64, loss: f64| {
+        let mut suite = quiet(6000 + n, 12, 0.02);
+        suite[0][3..].iter_mut().for_each(|night| *night += loss);
+        suite
+    };
+    // Made again in the night of the suspect, it is the same as a night later.
+    let again = |suite: &[Vec<f64>]| {
+        let mut nights = suite[0][3..].iter();
+        let mut begun: Vec<Vec<f64>> = suite.iter().map(|nights| nights[..3].to_vec()).collect();
+        confirmed(&mut begun, |test| if test == 0 { *nights.next().unwrap() } else { suite[test][3] })[0].state
+    };
+    let suites: Vec<Vec<Vec<f64>>> = (0..20).map(|n| with_loss(n, 0.7_f64.ln())).collect();
+    let worse = |states: &[NightState]| states.iter().filter(|state| **state == NightState::Worse).count();
+    let at = |night: usize| suites.iter().map(|suite| judged(suite, night)[0].state).collect::<Vec<_>>();
+    let [first, second, third] = [at(3), at(4), at(5)];
+    assert!(first.iter().all(|state| *state == NightState::Suspect), "{first:?}");
+    assert!(worse(&second) >= 10 && !second.contains(&NightState::Unknown), "{second:?}");
+    assert_eq!(worse(&third), 20, "{third:?}");
+    assert_eq!(suites.iter().map(|suite| again(suite)).collect::<Vec<_>>(), second);
+    let mut exact = with_loss(0, 0.0);
+    exact[0] = vec![0.0, 0.0, 0.0, -0.357, -0.357];
+    assert_eq!([judged(&exact, 4)[0].state, again(&exact)], [NightState::Worse; 2]);
+}
+
 /// Appends a night to each test of a suite, then once more to each suspect, as `--confirm` does. Returns the verdicts.
 fn confirmed(suite: &mut [Vec<f64>], mut night: impl FnMut(usize) -> f64) -> Vec<NightVerdict> {
     let judge = |suite: &[Vec<f64>]| {
