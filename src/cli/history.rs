@@ -213,25 +213,29 @@ fn confirmed(shown: &ShownHistory, report: &NightReport, command: &str) -> Resul
         let of = TestName { test: test.test.clone(), place: test.place.clone() };
         let night = NightName { date: night.clone(), again: true };
         let mut new = NewRuns::default();
+        // Why nothing is added, if nothing is.
         let why = match results.exists().then(|| import::history_results(&results)) {
             None => format!("its command left nothing at `$WMLRUN_RESULTS` ({status})"),
             Some(Err(error)) => error.to_string(),
             Some(Ok(found)) => {
-                let runs = || found.results.iter().filter(|result| result.test == of.test).flat_map(|of| &of.runs);
-                let is_late = |run: &Observation| run.started.is_some_and(|at| !is_of_night(at, &night.date));
-                let pushed = runs().filter(|run| !is_late(run));
-                let number = pushed.filter(|run| new.push(run, &night, &of, from_ref(&shown.metric))).count();
-                match (number, runs().next()) {
-                    (0, Some(_)) => format!("its runs are not of the night of {}", night.date),
-                    (0, None) => format!("the result is of another test ({status})"),
-                    _ => String::new(),
+                let mut why = format!("the result is of another test ({status})");
+                for run in found.results.iter().filter(|result| result.test == of.test).flat_map(|of| &of.runs) {
+                    if run.started.is_some_and(|at| !is_of_night(at, &night.date)) {
+                        why = format!("its runs are not of the night of {}", night.date);
+                    } else if new.push(run, &night, &of, from_ref(&shown.metric)) {
+                        why = "its runs are known already".to_owned();
+                    } else {
+                        why = format!("its runs have no `{}`", shown.metric);
+                    }
                 }
+                why
             }
         };
-        if !why.is_empty() {
+        if dir.add(new).map_err(failed(folder))?.added > 0 {
+            is_any = true;
+        } else {
             notice(&printable::line(&format!("warning: {} was not made again: {why}", test.label)));
         }
-        is_any |= dir.add(new).map_err(failed(folder))?.added > 0;
     }
     Ok(is_any)
 }

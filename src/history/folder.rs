@@ -147,7 +147,7 @@ impl HistoryFolder {
                     [RUN, CONDITIONS].map(|of| keys(&text, of).into_iter().map(str::to_owned).collect::<BTreeSet<_>>());
                 let mut lines = String::new();
                 for (conditions, run) in runs {
-                    if ids.contains(&run.short_id) || !ids.insert(run.id.clone()) {
+                    if !ids.insert(run.id.clone()) {
                         found.known += 1;
                         continue;
                     }

@@ -50,9 +50,6 @@ pub(super) struct StoredConditions {
 pub struct HistoryRun {
     /// What tells it from other runs. A line of a run begins with it.
     pub(super) id: String,
-    /// The one of version 0.2.0, which had no latency in it.
-    #[serde(skip)]
-    pub(super) short_id: String,
     /// The day of its night, such as `2026-11-20`.
     pub night: String,
     pub test: String,
@@ -125,12 +122,10 @@ impl HistoryRun {
         let known = observation.conditions.iter().filter(|(name, _)| *name != "$dir");
         let values: BTreeMap<String, String> = known.map(|(name, value)| (name.clone(), short(value))).collect();
         let digest = short_digest(&format!("{values:?}"));
-        let short_id = format!("{started} {place} {test} {} {first}", observation.workload);
         // Two runs may begin in one second, and those with a rate do equally much; their latencies differ.
         let latency = metrics.get("latency.mean").map_or_else(String::new, |mean| format!(" {mean}"));
         let run = Self {
-            id: short_digest(&format!("{short_id}{latency}")),
-            short_id: short_digest(&short_id),
+            id: short_digest(&format!("{started} {place} {test} {} {first}{latency}", observation.workload)),
             night: night.date.clone(),
             test: test.to_owned(),
             place: place.to_owned(),

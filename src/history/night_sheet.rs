@@ -53,6 +53,8 @@ fn verdict(test: &NightTest) -> String {
 fn whole_verdict(test: &NightTest) -> String {
     let since = test.change.map(|change| self::change(Estimate { value: change, low: f64::NAN, high: f64::NAN }));
     let change = match (since, test.state) {
+        // The last night of one that is missing is an earlier one.
+        (None, NightState::Missing) => return verdict(test),
         (None, _) if !test.ratio.value.is_finite() => return verdict(test),
         (None, _) => self::change(test.ratio),
         (Some(change), NightState::Drifting) => format!("{change} by now"),
@@ -172,9 +174,7 @@ impl NightReport {
 
     /// The last night: the verdict on each test, and what changed.
     pub fn sheet(&self) -> Sheet {
-        let check = |test: &NightTest| {
-            SheetCheck::of_code(&test.label, test.state.code(), &format!("{}, {}", verdict(test), change(test.ratio)))
-        };
+        let check = |test: &NightTest| SheetCheck::of_code(&test.label, test.state.code(), &whole_verdict(test));
         Sheet {
             title: self.title(),
             checks: self.tests.iter().map(check).collect(),

@@ -226,14 +226,14 @@ pub(super) fn split(path: &Path) -> Option<(PathBuf, String)> {
     found.into_iter().find(|(dir, _)| dir.is_dir()).map(|(dir, arm)| (dir.to_owned(), arm.to_owned()))
 }
 
-/// Returns the names of the arms of a results folder: none if its arms are equal, or it has one without levels. Returns
-/// `None` when the directory is not a results folder.
+/// Returns the names of the arms of a results folder: none if its arms are equal, or it has a single one that is no cell of
+/// factors. Returns `None` when the directory is not a results folder.
 pub(super) fn arms(dir: &Path) -> Result<Option<Vec<String>>, ImportError> {
     if std::fs::symlink_metadata(dir.join(EXPERIMENT)).is_err() {
         return Ok(None);
     }
     let names = arm_names(dir)?;
-    Ok(Some(if names.distinct || names.all.len() == 1 { names.all } else { Vec::new() }))
+    Ok(Some(if names.distinct || names.is_factorial && names.all.len() == 1 { names.all } else { Vec::new() }))
 }
 
 /// Reads the finished runs of an arm, or of all arms if they are equal. If the directory is not a results folder, reads
@@ -280,6 +280,8 @@ struct ArmNames {
     all: Vec<String>,
     /// Whether the arms differ, so that their runs are not of one sample.
     distinct: bool,
+    /// Whether they are the cells of factors.
+    is_factorial: bool,
     /// The metrics of the experiment.
     metrics: Vec<Metric>,
     /// For each arm, its own metric instead of the first one, if it has one.
@@ -349,6 +351,7 @@ fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
     });
     let words_differ = found.arms.iter().any(|arm| arm.words != found.arms[0].words);
     let distinct = all.len() > 1 && (words_differ || hooks_differ || scopes_differ);
+    let is_factorial = found.rule.kind == "factorial";
     let of_block = if found.rule.kind == "ab" { 4 } else { found.arms.len() };
     // A sweep in order repeats all of its values, one after the other.
     let is_in_order = found.rule.in_order == Some(toml::Value::Boolean(true));
@@ -357,7 +360,7 @@ fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
     let metrics = found.metrics.iter().filter_map(|name| name.parse().ok()).collect();
     let own = found.arms.iter().map(|arm| arm.metric.as_ref()?.parse().ok()).collect();
     let words = found.arms.into_iter().map(|arm| arm.words).collect();
-    Ok(ArmNames { all, distinct, metrics, own, words, runs_of_block })
+    Ok(ArmNames { all, distinct, is_factorial, metrics, own, words, runs_of_block })
 }
 
 /// Returns where a text is not the description of an experiment, without a word of the text: it may be a file of anyone,

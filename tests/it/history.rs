@@ -5,6 +5,7 @@ use crate::experiments::{Lab, SHORT, valid};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// A run of a history, in the form of its files.
 fn run(night: &str, test: &str, kernel: &str, ops: f64) -> String {
@@ -94,6 +95,20 @@ fn a_loss_is_suspect_and_then_worse_until_it_is_accepted() {
     assert!(squeezed(&lab.run("history show h mail", 2)).contains("there is no test `mail`"));
 }
 
+/// What a test did on an earlier night is no verdict on this one.
+#[test]
+fn a_test_without_a_result_is_missing() {
+    let lab = Lab::new();
+    write_history(&lab.path("h"), 30, 0, 1.0);
+    let lines = fs::read_to_string(lab.path("h/2026.jsonl")).unwrap();
+    let is_kept = |line: &&str| !line.contains("2026-02-02") || !line.contains("\"web\"");
+    fs::write(lab.path("h/2026.jsonl"), lines.lines().filter(is_kept).collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    for (words, code) in [("show h web", 0), ("check h --format junit", 11)] {
+        let text = lab.run(&format!("history {words}"), code);
+        assert!(text.contains("missing") && !text.contains("missing,"), "{text}");
+    }
+}
+
 /// A table of one run, as a command that makes a test again leaves it.
 fn table(ops: u32) -> String {
     let header = "started_at,label,note,script,script_sha256,run,state,ops,ops_per_s";
@@ -127,6 +142,22 @@ fn a_suspect_is_made_again_the_same_night() {
         let last =
             course[course.len() - 2..].iter().map(|night| (night["night"].as_str().unwrap(), night["again"] == true));
         assert_eq!(last.collect::<Vec<_>>(), [("2026-02-03", false), ("2026-02-03", true)]);
+    }
+}
+
+/// What is known already confirms nothing, and is told.
+#[test]
+fn a_known_run_confirms_no_suspect() {
+    let lab = Lab::new();
+    write_history(&lab.path("h"), 31, 1, 0.7);
+    let mut shell = Command::new("sh");
+    assert!(shell.args(["-c", &table(6300)]).env("WMLRUN_RESULTS", lab.path("t.csv")).status().unwrap().success());
+    lab.run("history add h t.csv --night 2026-02-03 --place /mnt/vol1", 0);
+    let without = table(6300).replace("ops_per_s", "x");
+    for (command, said) in [(table(6300), "its runs are known already"), (without, "its runs have no `ops`")] {
+        let output = lab.command("history check h --confirm").arg(command).output().unwrap();
+        let text = squeezed(&String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.code() == Some(11) && text.contains(said), "{text}");
     }
 }
 
@@ -183,6 +214,10 @@ fn a_cell_alone_has_the_name_of_its_test() {
     let mut tests: Vec<_> = found["tests"].as_array().unwrap().iter().map(nights).collect();
     tests.sort();
     assert_eq!(tests, [("mail,one".to_owned(), 1), ("mail,two".to_owned(), 2)]);
+    // One value of a sweep is no test.
+    lab.run("sweep x.wml --engine null --no-quiesce --vary reads=100 --repeats 2 --results swept --quiet", 0);
+    lab.run("history add s swept", 0);
+    assert!(lab.run("history show s", 0).contains("\nx  "));
 }
 
 /// Runs with a rate that begin in the same second do equally much.
@@ -194,11 +229,6 @@ fn runs_of_one_second_differ_in_their_latency() {
     fs::write(lab.path("t.csv"), format!("{header}{}{}", row("10.5"), row("11.5"))).unwrap();
     assert_eq!(lab.run("history add h t.csv", 0), "added: 2 runs\n");
     assert_eq!(lab.run("history add h t.csv", 0), "added: 0 runs, 2 known already\n");
-    // A run of which the latency was not asked yet is known.
-    fs::write(lab.path("old.csv"), format!("{header}{}", row(""))).unwrap();
-    lab.run("history add old old.csv", 0);
-    fs::write(lab.path("new.csv"), format!("{header}{}", row("10.5"))).unwrap();
-    assert_eq!(lab.run("history add old new.csv", 0), "added: 0 runs, 1 known already\n");
 }
 
 #[test]
