@@ -8,7 +8,7 @@ use crate::tree::{FileKind, FoundPath, NOTHING, ReplayTree};
 use crate::wish::{ReplaySpeed, ReplayWish};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Seek};
-use wml_trace::{KindId, PathId, PathTable, TraceError, TraceEvent, TraceHeader, TraceReader, TracedCall};
+use wml_trace::{CallClass, KindId, PathId, PathTable, TraceError, TraceEvent, TraceHeader, TraceReader, TracedCall};
 
 /// What a call does in the replay. In words of what its numbers are: `a` is a descriptor, or that of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -399,13 +399,15 @@ impl PlanBuilder<'_> {
         let own = &mut self.threads[thread as usize];
         own.waits.append(&mut self.order.awaited);
         let is_own = new.bits & OWN != 0;
+        // Where a copy fails is mostly where it goes to.
+        let written = |call: &TracedCall| call.second_path.filter(|_| call.kind.get().class == CallClass::Copy);
         own.ops.push(ReplayOp {
             kind: call.map_or(KindId::default(), |call| call.kind),
             action: new.action,
             bits: new.bits,
             waits_end: own.waits.len() as u32,
             a: new.a,
-            path: call.and_then(|call| call.path).unwrap_or(PathId::ROOT),
+            path: call.and_then(|call| written(call).or(call.path)).unwrap_or(PathId::ROOT),
             x: new.x,
             y: new.y,
             expected: call.map_or(0, |call| call.result.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
