@@ -353,7 +353,7 @@ fn grows_or_shrinks(set: &LearnedSet) -> bool {
 }
 
 /// The attribute by which files get their data in writes as long as those that change it: file systems keep it as it came.
-/// In large writes, changing 4 KiB of a file on ext4 takes 3 µs for 1.7.
+/// On ext4, changing 4 KiB of a file that was filled by 1 MiB takes 5.3 µs for 2.3, and the sync of it 80 µs for 58.
 fn fill(set: &LearnedSet) -> String {
     match set.rewrites {
         0 | DEFAULT_FILL.. => String::new(),
