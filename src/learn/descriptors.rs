@@ -19,9 +19,11 @@ struct FileDescriptors {
 impl CopiedDescriptors {
     /// True for such a call. Of a descriptor and its copies, the close that comes first stands for all.
     pub(crate) fn has(&mut self, call: &TracedCall) -> bool {
-        let Some(path) = call.path else { return false };
+        let class = call.kind.get().class;
+        let path = call.path.filter(|_| matches!(class, CallClass::Open | CallClass::Dup | CallClass::Close));
+        let Some(path) = path else { return false };
         let of = self.of.entry((call.process, path)).or_default();
-        match call.kind.get().class {
+        match class {
             CallClass::Open => {
                 of.opened += u32::from(call.result >= 0);
                 false

@@ -150,6 +150,8 @@ fn visits(times: u64) -> String {
 fn a_walk_through_a_tree_ends_at_its_end() {
     let walk = visits(1);
     assert!(walk.contains("set mode quit alldone\n") && walk.contains("_times=300 * $files\n"), "{walk}");
+    // A run is the unit.
+    assert!(!walk.contains("transaction="), "{walk}");
     let server = visits(20);
     assert!(!server.contains("quit alldone") && server.contains("\nrun 60\n"), "{server}");
 }

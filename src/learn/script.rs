@@ -166,7 +166,7 @@ impl<'a> ScriptWriter<'a> {
                 }
                 threads.push_str(&body);
                 threads.push_str("  }\n");
-                if is_first {
+                if is_first && !self.sets.goes_once {
                     transaction = format!(",transaction={name}");
                 }
             }

@@ -13,9 +13,10 @@ const SMALL: u64 = 20;
 const MOST_GROUPS: usize = 64;
 /// So many files with few calls are not one set, and so many names in a directory are kinds of files each.
 const FEW: usize = 8;
-/// How often each file is visited in the mean at most, and the share of files that are, by a program that goes through its
-/// files once. One that visits half of them by chance visits each 1.39 times.
-const ONCE: (f64, f64) = (1.2, 0.5);
+/// A program goes through its files once if it visits this share of them at least, and each of these so often at most in the
+/// mean. One that visits half of them by chance visits each 1.39 times.
+const LEAST_VISITED: f64 = 0.5;
+const MOST_VISITS: f64 = 1.2;
 /// The least cosine of what is done with files that are used alike.
 const ALIKE: f64 = 0.97;
 /// Files differ in their use if one has less than this share of what it would have if it was used as the other is, and that
@@ -212,8 +213,8 @@ fn goes_once(files: &Files, base: PathId, paths: &PathTable) -> bool {
         visited += u32::from(facts.calls > 0);
         all += 1;
     }
-    let (most, least) = ONCE;
-    all >= FEW && f64::from(visits) <= most * f64::from(visited) && f64::from(visited) >= least * all as f64
+    let visited = f64::from(visited);
+    all >= FEW && visited >= LEAST_VISITED * all as f64 && f64::from(visits) <= MOST_VISITS * visited
 }
 
 /// The directory that has all used files below it: those that are opened or made, or else removed, or else there.

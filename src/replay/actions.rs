@@ -9,8 +9,6 @@ use wml_trace::{CallArg, CallClass, PathId, PathTable, TracedCall, flags as numb
 const REMOVE_DIR: i32 = 0x200;
 /// The flag of `fallocate` for space beyond the end.
 const KEEP_SIZE: i32 = 1;
-/// The command of `fcntl` that makes a copy of a descriptor which other programs don't get.
-const COPY_FD_PRIVATE: i32 = 1030;
 
 /// Two numbers of an operation in one.
 fn both(low: u32, high: u32) -> u64 {
@@ -202,7 +200,7 @@ impl PlanBuilder<'_> {
                     return self.add(call, NewOp { bits: ANY_RESULT, ..simple(Do::GetFlags) });
                 }
                 if call.result >= 0 {
-                    let closes = is_command && command == COPY_FD_PRIVATE
+                    let closes = is_command && command == numbers::F_DUPFD_CLOEXEC
                         || kind.name == "dup3" && command & numbers::O_CLOEXEC != 0;
                     let number = u32::try_from(call.result).ok();
                     self.descriptors.copy(call.process, path, file, number, closes);
