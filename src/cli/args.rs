@@ -15,7 +15,7 @@ use super::experiment_args::{
 };
 use super::history_args::HistoryCommand;
 use super::option_values::{LiveOutput, live_output};
-use super::program_help::program_help;
+use super::program_help::{program_help, with_short_help};
 use super::recording_args::{FidelityArgs, RecordArgs, ReplayArgs, TraceCommand};
 use super::run_options::{ALL, OUTPUT, PLAN, RunSettings, WorkloadWords};
 use super::screen::stdout_width;
@@ -470,6 +470,7 @@ pub(super) fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
         all.mut_subcommands(|command| if resumes(&command) { resumable(command) } else { command })
             .mut_subcommand("repeat", with_lists)
             .mut_subcommand("experiment", with_unit)
+            .mut_subcommands(with_short_help)
     };
     let mut matches = command().try_get_matches_from(words).map_err(|e| {
         if let Some(help) = program_help(&e, &command) {

@@ -3,6 +3,7 @@
 use super::choices::choice;
 use super::experiment_args::{ResultFormat, VerdictArgs, format_parser};
 use super::last_results::{NamedSide, sides};
+use super::run_options::RARE;
 use crate::analysis::ResponseMethod;
 use crate::comparison::{ComparisonMethod, ImprovementForm, OF_FIGURES, OF_TABLES, OF_VERDICTS};
 use crate::diag::Failure;
@@ -44,22 +45,22 @@ pub(super) struct CompareArgs {
     pub(super) curve: bool,
     /// The numbers of two columns (`FILE:N`), or of the file of `--tests`, are times or costs: the lower one is better. Without
     /// this option the higher one is, unless `--metric`, or a unit in the name of a side or test, says otherwise
-    #[arg(long, conflicts_with = "metric")]
+    #[arg(long, conflicts_with = "metric", help_heading = RARE)]
     pub(super) lower_is_better: bool,
     /// Noise floor: the largest difference between results of different days that means nothing, as a percentage
     /// [default: as measured by `wmlrun repeat --floor`]
-    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    #[arg(long, value_name = "PERCENT", value_parser = share, help_heading = RARE)]
     pub(super) noise_floor: Option<f64>,
     /// Statistical method, or with `--curve` how to extend the curve below its first point [default: ranks; of a curve:
     /// sfs3]
-    #[arg(long, value_enum, value_name = "METHOD", conflicts_with = "tests")]
+    #[arg(long, value_enum, value_name = "METHOD", conflicts_with = "tests", help_heading = RARE)]
     pub(super) method: Option<MethodName>,
     /// Compare even if the script, the run time, the cache state or the machine differs
     #[arg(long)]
     pub(super) anyway: bool,
     /// Conditions that may differ, separated by commas, such as `kernel` or `mount options`; any other difference, besides
     /// labels and notes, is an error [default: all but those that `--anyway` accepts]
-    #[arg(long, value_name = "CONDITION", value_delimiter = ',', conflicts_with = "anyway")]
+    #[arg(long, value_name = "CONDITION", value_delimiter = ',', conflicts_with = "anyway", help_heading = RARE)]
     pub(super) may_differ: Option<Vec<String>>,
     /// Format of the result
     #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
@@ -68,7 +69,7 @@ pub(super) struct CompareArgs {
     #[arg(long, short = 'o', value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Replace the file of `-o` whatever it contains
-    #[arg(long, requires = "output")]
+    #[arg(long, requires = "output", help_heading = RARE)]
     pub(super) force: bool,
     /// Print only the verdict with its cautions, as one line
     #[arg(long, conflicts_with = "format")]

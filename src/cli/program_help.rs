@@ -77,6 +77,41 @@ fn headed(groups: &[CommandGroup]) -> String {
     groups.iter().map(group).collect::<String>().trim_end().to_owned() + "\n"
 }
 
+/// From so many options below headings on, the short help of a command only names them.
+const NAMED_ONLY: usize = 8;
+
+/// Columns of a heading before the names.
+const HEADINGS: usize = 22;
+
+/// Makes the short help of a command fit a screen: options below a heading are named there, and explained in `--help`.
+pub(super) fn with_short_help(command: Command) -> Command {
+    let mut headed: Vec<(String, Vec<String>)> = Vec::new();
+    for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+        let (Some(heading), Some(name)) = (arg.get_help_heading(), arg.get_long()) else { continue };
+        let name = format!("--{name}");
+        match headed.iter_mut().find(|(known, _)| known == heading) {
+            Some((_, names)) => names.push(name),
+            None => headed.push((heading.to_owned(), vec![name])),
+        }
+    }
+    if headed.iter().map(|(_, names)| names.len()).sum::<usize>() < NAMED_ONLY {
+        return command;
+    }
+    let name = command.get_name();
+    let mut text =
+        format!("More options, explained by `wmlrun {name} --help`, one by `wmlrun explain {}`:\n", headed[0].1[0]);
+    for (heading, names) in headed {
+        let lines = wrap::cell_lines(&names.join(" "), WIDTH - HEADINGS - 4);
+        let _ = writeln!(text, "  {heading:HEADINGS$}  {}", lines.join(&format!("\n{:1$}", "", HEADINGS + 4)));
+    }
+    let end = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let command = command.mut_args(|arg| {
+        let is_headed = arg.get_help_heading().is_some();
+        if is_headed { arg.hide_short_help(true) } else { arg }
+    });
+    command.after_help(format!("{text}\n{end}")).after_long_help(end)
+}
+
 /// The option that was probably meant, if a word begins with two hyphens.
 pub(super) fn meant_option(word: &str, all: &Command) -> Option<String> {
     let names: Vec<&str> = arguments(all).filter_map(|(_, arg)| arg.get_long()).collect();
@@ -153,6 +188,23 @@ mod tests {
         assert!(text.lines().count() <= 40, "{}", text.lines().count());
         let long: Vec<&str> = text.lines().filter(|line| line.chars().count() > WIDTH).collect();
         assert!(long.is_empty(), "{long:?}");
+    }
+
+    /// `--help` explains all options, `-h` those that most runs need.
+    #[test]
+    fn the_short_help_of_a_command_names_every_option_and_fits_60_lines() {
+        let all = args::full_command();
+        for command in all.get_subcommands().filter(|command| !command.is_hide_set()) {
+            let name = command.get_name();
+            let [text, whole] = ["-h", "--help"].map(|option| help(&["wmlrun", name, option]));
+            assert!(text.lines().count() <= 60, "{name}: {}", text.lines().count());
+            for option in command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(Arg::get_long) {
+                let option = format!("--{option}");
+                let names = |text: &str| text.split([' ', '\n', '[', '=']).any(|word| word == option);
+                assert!(names(&text) && names(&whole), "{name} {option}: {text}");
+            }
+            assert!(!whole.contains("More options"), "{whole}");
+        }
     }
 
     #[test]
