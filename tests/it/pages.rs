@@ -14,6 +14,7 @@ use wml::result::NoteCode;
 use wml::result::warnings::{CODES, Warning};
 
 use crate::cmd::program;
+use crate::experiments::Lab;
 use crate::manual::{agrees, code, table};
 
 /// Columns of a line of text.
@@ -332,6 +333,22 @@ fn lines_are_short() {
     assert!(long.is_empty(), "{long}");
     let readme = fs::read_to_string(root().join("README.md")).unwrap().lines().count();
     assert!(readme <= README_LINES, "README.md has {readme} lines");
+}
+
+/// Reports are quoted with the columns that a report has today.
+#[test]
+fn quoted_reports_have_the_columns_of_a_report() {
+    let words = |line: &str| -> Vec<String> { line.split_whitespace().take(6).map(str::to_owned).collect() };
+    let report = Lab::new().run("varmail --engine null --no-quiesce --runtime 0.1 --set nfiles=10", 0);
+    let heading = words(report.lines().find(|line| line.starts_with("flowop ")).unwrap());
+    let mut quoted = 0;
+    for (name, text) in pages() {
+        for line in text.lines().filter(|line| line.starts_with("flowop ") && line.contains("ops/s")) {
+            assert_eq!(words(line), heading, "{name}");
+            quoted += 1;
+        }
+    }
+    assert!(quoted >= 3, "{quoted}");
 }
 
 #[test]
