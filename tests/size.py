@@ -15,8 +15,8 @@ TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\w+|[^\w\s]', re.S)
 
 
 def program(text):
-    """A source up to its module of tests."""
-    module = r"^#\[cfg\((?:all\()?test[^\n]*\n(?:#\[[^\n]*\n)*(?:pub(?:\([^)]*\))? )?mod "
+    """A source up to its module of tests. What follows the declaration of such a module in a file of its own counts."""
+    module = r"^#\[cfg\((?:all\()?test[^\n]*\n(?:#\[[^\n]*\n)*(?:pub(?:\([^)]*\))? )?mod \w+ {"
     return re.split(module, text, maxsplit=1, flags=re.M)[0]
 
 
