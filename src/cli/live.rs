@@ -7,7 +7,7 @@ use super::console::notice;
 use super::screen::{self, Screen, ScreenSize, fit, part_bar};
 use crate::diag::wants_colours;
 use crate::result::ranks::{RankRate, RanksInterval};
-use crate::result::{FlowopResult, Interval, Run};
+use crate::result::{Counter, FlowopResult, Interval, Run};
 use crate::runtime::Tick;
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::{latency, seconds};
@@ -48,8 +48,10 @@ impl LiveScreen {
         }
         let elapsed = tick.elapsed_ns as f64 / 1e9;
         let counters = tick.running.measured().flowops;
-        let trouble: Vec<TroubleCounts> =
-            counters.iter().map(|s| TroubleCounts { errors: s.failed(), starved_ns: s.starved_ns }).collect();
+        let trouble: Vec<TroubleCounts> = counters
+            .iter()
+            .map(|s| TroubleCounts { errors: s.failed(), starved_ns: s[Counter::StarvedTime] })
+            .collect();
         match &mut self.screen {
             Some(screen) => {
                 let lines = block(run, elapsed, &trouble, ranks, screen.size(), self.colour);

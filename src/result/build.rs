@@ -1,6 +1,7 @@
 //! Computes the figures of a result from snapshots of counters. Pure functions: no clock, no system calls.
 
-use super::{FlowopClass, FlowopResult, Interval, IntervalFlowop, Latency, Summary};
+use super::flowop_result::{COUNTED, Counted};
+use super::{Counter, FlowopClass, FlowopResult, Interval, IntervalFlowop, Latency, Summary};
 use crate::hdr::{self, Quantiles};
 use crate::snapshot::{Dist, Snapshot};
 use wml_os::errno_name;
@@ -55,23 +56,19 @@ pub fn latency(dist: &Dist) -> Latency {
 /// `seconds` is the measured time.
 pub fn flowop(identity: FlowopResult, snapshot: &Snapshot, seconds: f64) -> FlowopResult {
     let each = |total: u64, n: u64| (n > 0).then(|| total as f64 / n as f64);
-    let of_commands = |ns: u64| (snapshot.user_ns + snapshot.system_ns > 0).then(|| ns as f64 / 1e9);
-    FlowopResult {
+    let commands = snapshot[Counter::UserTime] + snapshot[Counter::SystemTime];
+    let of_commands = |part: Counter| (commands > 0).then(|| snapshot[part] as f64 / 1e9);
+    let mut result = FlowopResult {
         ops: snapshot.ops,
         ops_per_s: rate(snapshot.ops, seconds),
         bytes: snapshot.bytes,
         mib_per_s: rate(snapshot.bytes, seconds) / MIB,
-        implicit_opens: snapshot.opens,
-        open_ns_mean: each(snapshot.open_ns, snapshot.opens),
-        calls: snapshot.calls,
+        open_ns_mean: each(snapshot[Counter::OpenTime], snapshot[Counter::Opens]),
         errors: snapshot.errors.iter().map(|(errno, n)| (errno_name(*errno), *n)).collect(),
-        late_ops: snapshot.late_ops,
-        late_bytes: snapshot.late_bytes,
-        listed_bytes: snapshot.listed_bytes,
-        starved_seconds: snapshot.starved_ns as f64 / 1e9,
-        tool_ns_mean: each(snapshot.tool_ns, snapshot.ops),
-        command_user_seconds: of_commands(snapshot.user_ns),
-        command_system_seconds: of_commands(snapshot.system_ns),
+        starved_seconds: snapshot[Counter::StarvedTime] as f64 / 1e9,
+        tool_ns_mean: each(snapshot[Counter::ToolTime], snapshot.ops),
+        command_user_seconds: of_commands(Counter::UserTime),
+        command_system_seconds: of_commands(Counter::SystemTime),
         latency_ns: latency(&snapshot.latency),
         response_ns: snapshot.response.as_ref().map(latency),
         response_histogram: snapshot.response.as_ref().map(hdr::encode).unwrap_or_default(),
@@ -79,7 +76,11 @@ pub fn flowop(identity: FlowopResult, snapshot: &Snapshot, seconds: f64) -> Flow
         lateness_histogram: snapshot.lateness.as_ref().map(hdr::encode).unwrap_or_default(),
         histogram: hdr::encode(&snapshot.latency),
         ..identity
+    };
+    for Counted { counter, field, .. } in COUNTED {
+        *field(&mut result) = snapshot[*counter];
     }
+    result
 }
 
 /// Returns the summary of a run from its flowops and their snapshots. Includes the classes `io` and `aio`, as Filebench
@@ -94,8 +95,8 @@ pub fn summary<'a>(
     let (mut commands_user_ns, mut commands_system_ns) = (0, 0);
     for (flowop, snapshot) in parts {
         errors += snapshot.failed();
-        commands_user_ns += snapshot.user_ns;
-        commands_system_ns += snapshot.system_ns;
+        commands_user_ns += snapshot[Counter::UserTime];
+        commands_system_ns += snapshot[Counter::SystemTime];
         if flowop.class.is_io() {
             reads += if flowop.reads { snapshot.ops } else { 0 };
             writes += if flowop.writes { snapshot.ops } else { 0 };
@@ -116,7 +117,7 @@ pub fn summary<'a>(
         writes_per_s: rate(writes, seconds),
         bytes: all.bytes,
         mib_per_s: rate(all.bytes, seconds) / MIB,
-        listed_bytes: all.listed_bytes,
+        listed_bytes: all[Counter::ListedBytes],
         latency_ms: all.mean().map(|ns| ns / 1e6),
         latency_ns: latency(&all.latency),
         histogram: hdr::encode(&all.latency),
@@ -174,7 +175,7 @@ mod tests {
 
     use super::{CpuTime, divided_times, flowop, identity, interval, latency, summary};
     use crate::snapshot::{Dist, Snapshot};
-    use crate::{FlowopClass, FlowopResult, Latency};
+    use crate::{Counter, FlowopClass, FlowopResult, Latency};
 
     fn snapshot(ops: u64, ns: u64, bytes: u64) -> Snapshot {
         let mut latency = Dist::default();
@@ -244,9 +245,9 @@ mod tests {
     fn a_flowop_keeps_its_identity_and_gets_its_figures() {
         let mut s = snapshot(4, 2_000, 512);
         s.errors.insert(28, 3);
-        s.tool_ns = 400;
-        s.opens = 2;
-        s.open_ns = 9_000;
+        s[Counter::ToolTime] = 400;
+        s[Counter::Opens] = 2;
+        s[Counter::OpenTime] = 9_000;
         s.response = Some(s.latency.clone());
         let f = flowop(of(FlowopClass::Io, true, false), &s, 2.0);
         assert_eq!((f.process.as_str(), f.class, f.reads), ("p", FlowopClass::Io, true));

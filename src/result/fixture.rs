@@ -8,8 +8,8 @@ use super::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
 use super::ranks::{RankRun, merge_ranks};
 use super::snapshot::{Dist, Snapshot};
 use super::{
-    BeforeAfter, CacheState, DeviceBytes, Document, Environment, FilesetResult, FlowopClass, FlowopResult, Interval,
-    Note, Run, RunEnvironment, Script, Warmup,
+    BeforeAfter, CacheState, Counter, DeviceBytes, Document, Environment, FilesetResult, FlowopClass, FlowopResult,
+    Interval, Note, Run, RunEnvironment, Script, Warmup,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -41,13 +41,13 @@ pub(crate) fn fixture() -> Document {
 /// Returns the snapshots of the fixture's flowops: reads (fast, with a slow tail), synchronous writes, semaphore posts.
 pub(crate) fn snapshots() -> [Snapshot; 3] {
     let mut read = snapshot(827_580, 2_048, |x| 1_900.0 * (1.0 - x).powf(-0.45), 48);
-    read.opens = 20;
-    read.open_ns = 20 * 14_300;
+    read[Counter::Opens] = 20;
+    read[Counter::OpenTime] = 20 * 14_300;
     let mut write = snapshot(8_040, 4_096, |x| 610_000.0 * (1.0 + x) + 9e6 * x.powi(60), 61);
-    write.late_ops = 1;
-    write.late_bytes = 4_096;
+    write[Counter::LateOps] = 1;
+    write[Counter::LateBytes] = 4_096;
     write.errors.insert(28, 3);
-    write.starved_ns = 120_000_000;
+    write[Counter::StarvedTime] = 120_000_000;
     [read, write, snapshot(827_580, 0, |x| 95.0 + 40.0 * x, 0)]
 }
 
@@ -187,7 +187,9 @@ fn snapshot(ops: u64, bytes: u64, quantile: impl Fn(f64) -> f64, tool_ns: u64) -
         let ns = quantile((i as f64 + 0.5) / POINTS as f64) as u64;
         latency.merge(&Dist::from_counts([(super::layout::index(ns), share)]));
     }
-    Snapshot { ops, bytes: bytes * ops, tool_ns: tool_ns * ops, latency, ..Snapshot::default() }
+    let mut snapshot = Snapshot { ops, bytes: bytes * ops, latency, ..Snapshot::default() };
+    snapshot[Counter::ToolTime] = tool_ns * ops;
+    snapshot
 }
 
 fn environment() -> Environment {

@@ -3,8 +3,9 @@
 //!
 //! Percentiles are always computed from merged counts and never averaged.
 
-use super::{hdr, layout};
+use super::{Counter, hdr, layout};
 use std::collections::BTreeMap;
+use std::ops::{Index, IndexMut};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A distribution of nanoseconds: exact count, sum, least and greatest value, and the counts of the buckets of
@@ -191,28 +192,10 @@ pub struct Snapshot {
     pub ops: u64,
     /// Bytes that these operations moved.
     pub bytes: u64,
-    /// Files opened implicitly.
-    pub opens: u64,
-    /// Time of these opens, in nanoseconds.
-    pub open_ns: u64,
-    /// Operations that ended after the deadline.
-    pub late_ops: u64,
-    /// Bytes that these operations moved.
-    pub late_bytes: u64,
-    /// Age of the oldest of these operations at the deadline, in nanoseconds.
+    /// Age of the oldest late operation at the deadline, in nanoseconds.
     pub late_oldest_ns: u64,
-    /// Bytes of directory entries that listings read; not part of `bytes`.
-    pub listed_bytes: u64,
-    /// System calls beyond one per operation.
-    pub calls: u64,
-    /// Time that the program itself took, in nanoseconds.
-    pub tool_ns: u64,
-    /// Time waiting for a usable file, in nanoseconds.
-    pub starved_ns: u64,
-    /// Processor time of commands in user mode, in nanoseconds.
-    pub user_ns: u64,
-    /// Processor time of commands in the kernel, in nanoseconds.
-    pub system_ns: u64,
+    /// The other counters, by [`Counter`].
+    pub counts: [u64; Counter::ALL.len()],
     /// Failed operations by error number.
     pub errors: BTreeMap<i32, u64>,
     /// Latency (service time).
@@ -223,38 +206,26 @@ pub struct Snapshot {
     pub lateness: Option<Dist>,
 }
 
-/// The counters that are plain numbers, of a snapshot or of a reference to one. The others have names of their own in
-/// `merge` and `minus`.
-macro_rules! plain {
-    ($snapshot:expr) => {{
-        let Snapshot {
-            ops,
-            bytes,
-            opens,
-            open_ns,
-            late_ops,
-            late_bytes,
-            listed_bytes,
-            calls,
-            tool_ns,
-            starved_ns,
-            user_ns,
-            system_ns,
-            // The maximum of both, not their sum.
-            late_oldest_ns: _,
-            errors: _,
-            latency: _,
-            response: _,
-            lateness: _,
-        } = $snapshot;
-        [ops, bytes, opens, open_ns, late_ops, late_bytes, listed_bytes, calls, tool_ns, starved_ns, user_ns, system_ns]
-    }};
+impl Index<Counter> for Snapshot {
+    type Output = u64;
+
+    fn index(&self, counter: Counter) -> &u64 {
+        &self.counts[counter as usize]
+    }
+}
+
+impl IndexMut<Counter> for Snapshot {
+    fn index_mut(&mut self, counter: Counter) -> &mut u64 {
+        &mut self.counts[counter as usize]
+    }
 }
 
 impl Snapshot {
     /// Adds another snapshot. The result does not depend on the order of merging.
     pub fn merge(&mut self, other: &Self) {
-        for (sum, n) in self.plain_mut().into_iter().zip(other.plain()) {
+        self.ops += other.ops;
+        self.bytes += other.bytes;
+        for (sum, n) in self.counts.iter_mut().zip(other.counts) {
             *sum += n;
         }
         for (errno, n) in &other.errors {
@@ -272,10 +243,16 @@ impl Snapshot {
     /// Returns what was counted after an earlier snapshot of the same counters.
     #[must_use]
     pub fn minus(&self, baseline: &Self) -> Self {
-        let latency = self.latency.minus(&baseline.latency);
-        let mut rest = Self { latency, late_oldest_ns: self.late_oldest_ns, ..Self::default() };
-        for ((rest, now), then) in rest.plain_mut().into_iter().zip(self.plain()).zip(baseline.plain()) {
-            *rest = now.saturating_sub(then);
+        let mut rest = Self {
+            ops: self.ops.saturating_sub(baseline.ops),
+            bytes: self.bytes.saturating_sub(baseline.bytes),
+            late_oldest_ns: self.late_oldest_ns,
+            counts: self.counts,
+            latency: self.latency.minus(&baseline.latency),
+            ..Self::default()
+        };
+        for (now, then) in rest.counts.iter_mut().zip(baseline.counts) {
+            *now = now.saturating_sub(then);
         }
         for (errno, now) in &self.errors {
             let then = baseline.errors.get(errno).copied().unwrap_or(0);
@@ -305,14 +282,6 @@ impl Snapshot {
     pub fn failed(&self) -> u64 {
         self.errors.values().sum()
     }
-
-    fn plain(&self) -> [u64; 12] {
-        plain!(*self)
-    }
-
-    fn plain_mut(&mut self) -> [&mut u64; 12] {
-        plain!(self)
-    }
 }
 
 #[cfg(test)]
@@ -339,16 +308,7 @@ mod tests {
             |(latency, n, errors, response)| Snapshot {
                 ops: latency.len() as u64,
                 bytes: n[0],
-                opens: n[1],
-                open_ns: n[2],
-                late_ops: n[3],
-                late_bytes: n[4],
-                calls: n[5],
-                tool_ns: n[6],
-                starved_ns: n[7],
-                user_ns: n[8],
-                system_ns: n[9],
-                listed_bytes: n[10],
+                counts: std::array::from_fn(|at| n[at + 1]),
                 late_oldest_ns: n[11],
                 errors,
                 latency: dist(&latency),
@@ -384,7 +344,7 @@ mod tests {
         #[test]
         fn minus_reverses_merge(a in snapshots(), b in snapshots()) {
             let rest = merged(&[&a, &b]).minus(&a);
-            prop_assert_eq!((rest.ops, rest.bytes, rest.tool_ns), (b.ops, b.bytes, b.tool_ns));
+            prop_assert_eq!((rest.ops, rest.bytes, rest.counts), (b.ops, b.bytes, b.counts));
             prop_assert_eq!(&rest.errors, &b.errors);
             prop_assert_eq!((rest.latency.count, rest.latency.sum), (b.latency.count, b.latency.sum));
             prop_assert!(rest.latency.recorded().eq(b.latency.recorded()));

@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use wml_os::map::Counters;
+use wml_result::Counter;
 use wml_result::layout;
 use wml_result::snapshot::{Dist, Snapshot};
 
@@ -82,7 +83,7 @@ impl ThreadStats {
 
     /// Returns the number of late operations of all flowops so far.
     pub(crate) fn total_late_ops(&self) -> u64 {
-        self.cells.iter().map(|cell| cell.late_ops.load(Relaxed)).sum()
+        self.cells.iter().map(|cell| cell.count(Counter::LateOps)).sum()
     }
 
     /// Returns the bytes of all flowops so far, of the same operations as [`total_ops`](Self::total_ops).
@@ -155,17 +156,9 @@ pub struct Cell {
     ops: AtomicU64,
     bytes: AtomicU64,
     latency: LiveCounters,
-    tool_ns: AtomicU64,
-    starved_ns: AtomicU64,
-    calls: AtomicU64,
-    opens: AtomicU64,
-    open_ns: AtomicU64,
-    late_ops: AtomicU64,
-    late_bytes: AtomicU64,
+    /// By [`Counter`].
+    counts: [AtomicU64; Counter::ALL.len()],
     late_oldest_ns: AtomicU64,
-    listed_bytes: AtomicU64,
-    user_ns: AtomicU64,
-    system_ns: AtomicU64,
     submitted_ops: AtomicU64,
     submitted_bytes: AtomicU64,
     // The only fields that the controller writes: what had been started when the measurement began.
@@ -221,17 +214,8 @@ impl Cell {
             ops: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             latency: LiveCounters::new(counts),
-            tool_ns: AtomicU64::new(0),
-            starved_ns: AtomicU64::new(0),
-            calls: AtomicU64::new(0),
-            opens: AtomicU64::new(0),
-            open_ns: AtomicU64::new(0),
-            late_ops: AtomicU64::new(0),
-            late_bytes: AtomicU64::new(0),
+            counts: std::array::from_fn(|_| AtomicU64::new(0)),
             late_oldest_ns: AtomicU64::new(0),
-            listed_bytes: AtomicU64::new(0),
-            user_ns: AtomicU64::new(0),
-            system_ns: AtomicU64::new(0),
             submitted_ops: AtomicU64::new(0),
             submitted_bytes: AtomicU64::new(0),
             ops_before: AtomicU64::new(0),
@@ -253,8 +237,8 @@ impl Cell {
     /// late, and counts in no rate.
     #[cold]
     pub(crate) fn record_late(&self, ns: u64, bytes: u64) {
-        bump(&self.late_ops, 1);
-        bump(&self.late_bytes, bytes);
+        self.add(Counter::LateOps, 1);
+        self.add(Counter::LateBytes, bytes);
         self.late_oldest_ns.store(self.late_oldest_ns.load(Relaxed).max(ns), Relaxed);
     }
 
@@ -271,49 +255,20 @@ impl Cell {
         bump(&self.bytes, bytes);
     }
 
-    /// Adds the bytes that an operation moved before it failed after the deadline.
-    #[cold]
-    pub(crate) fn add_late_bytes(&self, bytes: u64) {
-        bump(&self.late_bytes, bytes);
-    }
-
-    /// Records a file that was opened implicitly because an operation needed it. The time of the open is not part of
-    /// any latency.
+    /// Adds to a counter.
     #[inline]
-    pub(crate) fn record_open(&self, ns: u64) {
-        bump(&self.opens, 1);
-        bump(&self.open_ns, ns);
+    pub(crate) fn add(&self, counter: Counter, n: u64) {
+        bump(&self.counts[counter as usize], n);
     }
 
-    /// Adds the processor time of a command, in user mode and in the kernel, in nanoseconds.
-    #[cold]
-    pub(crate) fn add_command(&self, user_ns: u64, system_ns: u64) {
-        bump(&self.user_ns, user_ns);
-        bump(&self.system_ns, system_ns);
-    }
-
-    /// Adds the bytes of the entries of a directory that was listed. They are no file data: of the other counts, only
-    /// [`moved_bytes`](Self::moved_bytes) has them.
-    pub(crate) fn add_listed(&self, bytes: u64) {
-        bump(&self.listed_bytes, bytes);
+    fn count(&self, counter: Counter) -> u64 {
+        self.counts[counter as usize].load(Relaxed)
     }
 
     /// Adds system calls of an operation beyond its first.
     #[inline]
     pub(crate) fn add_calls(&self, n: u64) {
-        bump(&self.calls, n);
-    }
-
-    /// Adds time that the program itself took for an operation, such as picking a file; in nanoseconds.
-    #[inline]
-    pub(crate) fn add_tool_time(&self, ns: u64) {
-        bump(&self.tool_ns, ns);
-    }
-
-    /// Adds time spent waiting for a file that the operation could use, in nanoseconds.
-    #[inline]
-    pub(crate) fn add_starved_time(&self, ns: u64) {
-        bump(&self.starved_ns, ns);
+        self.add(Counter::Calls, n);
     }
 
     /// Returns the number of operations so far, without late ones.
@@ -349,7 +304,7 @@ impl Cell {
 
     /// Returns the bytes of these operations and those of the listings of directories.
     pub(crate) fn moved_bytes(&self) -> u64 {
-        self.started_bytes().saturating_add(self.listed_bytes.load(Relaxed))
+        self.started_bytes().saturating_add(self.count(Counter::ListedBytes))
     }
 
     /// Returns the part of [`moved_bytes`](Self::moved_bytes) since the measurement began.
@@ -377,20 +332,12 @@ impl Cell {
     }
 
     fn add_to(&self, into: &mut Snapshot) {
-        let add = |sum: &mut u64, counter: &AtomicU64| *sum += counter.load(Relaxed);
-        add(&mut into.ops, &self.ops);
-        add(&mut into.bytes, &self.bytes);
-        add(&mut into.tool_ns, &self.tool_ns);
-        add(&mut into.starved_ns, &self.starved_ns);
-        add(&mut into.calls, &self.calls);
-        add(&mut into.opens, &self.opens);
-        add(&mut into.open_ns, &self.open_ns);
-        add(&mut into.user_ns, &self.user_ns);
-        add(&mut into.system_ns, &self.system_ns);
-        add(&mut into.late_ops, &self.late_ops);
-        add(&mut into.late_bytes, &self.late_bytes);
+        into.ops += self.ops();
+        into.bytes += self.bytes();
+        for (sum, counter) in into.counts.iter_mut().zip(&self.counts) {
+            *sum += counter.load(Relaxed);
+        }
         into.late_oldest_ns = into.late_oldest_ns.max(self.late_oldest_ns.load(Relaxed));
-        add(&mut into.listed_bytes, &self.listed_bytes);
         self.latency.add_to(&mut into.latency);
         if let Some(open_loop) = self.open_loop.get() {
             open_loop.response.add_to(into.response.get_or_insert_default());
@@ -479,6 +426,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{Cell, ThreadStats};
+    use wml_result::Counter;
     use wml_result::layout;
 
     #[test]
@@ -510,16 +458,20 @@ mod tests {
         cell.record(3000, 1);
         cell.record_late(90, 7);
         cell.record_late(80, 1);
-        cell.record_open(500);
+        cell.add(Counter::Opens, 1);
+        cell.add(Counter::OpenTime, 500);
         cell.add_calls(3);
-        cell.add_tool_time(40);
-        cell.add_starved_time(60);
+        cell.add(Counter::ToolTime, 40);
+        cell.add(Counter::StarvedTime, 60);
         cell.error(28);
         cell.error(28);
         cell.error(5);
         let s = stats.snapshot(1);
-        assert_eq!((s.ops, s.bytes, s.late_ops, s.late_bytes, s.late_oldest_ns), (2, 4097, 2, 8, 90));
-        assert_eq!((s.opens, s.open_ns, s.calls, s.tool_ns, s.starved_ns), (1, 500, 3, 40, 60));
+        assert_eq!((s.ops, s.bytes, s.late_oldest_ns), (2, 4097, 90));
+        let counted = Counter::ALL.map(|counter| (counter.name(), s[counter]));
+        let counted: Vec<_> = counted.into_iter().filter(|(_, n)| *n > 0).collect();
+        let [opens, late] = [[("opens", 1), ("open_ns", 500)], [("late_ops", 2), ("late_bytes", 8)]];
+        assert_eq!(counted, [&opens[..], &late, &[("calls", 3), ("tool_ns", 40), ("starved_ns", 60)]].concat());
         assert_eq!(s.errors.into_iter().collect::<Vec<_>>(), [(5, 1), (28, 2)]);
         assert_eq!((s.latency.count, s.latency.sum, s.latency.min, s.latency.max), (2, 4000, 1000, 3000));
         assert!(s.response.is_none());

@@ -4,6 +4,7 @@ use super::RankRun;
 use super::window::CommonTime;
 use crate::LostRank;
 use crate::build;
+use crate::flowop_result::COUNTED;
 use crate::hdr;
 use crate::snapshot::Dist;
 use crate::{FlowopResult, IntervalFlowop, Latency, OpenLoop, Summary, ThreadRequests};
@@ -140,20 +141,15 @@ fn flowop(parts: &[(&RankRun, usize)], common: &CommonTime) -> FlowopResult {
         distribution(own().map(|f| (f.response_ns.as_ref(), f.response_histogram.as_str(), f.ops)));
     let (lateness_ns, lateness_histogram) =
         distribution(own().map(|f| (f.lateness_ns.as_ref(), f.lateness_histogram.as_str(), f.ops)));
-    FlowopResult {
+    let mut merged = FlowopResult {
         direct: own().all(|f| f.direct),
         instances: sum(|f| f.instances),
         ops: sum(|f| f.ops),
         ops_per_s: rate(|f| f.ops_per_s, |f| f.ops),
         bytes: sum(|f| f.bytes),
         mib_per_s: rate(|f| f.mib_per_s * MIB, |f| f.bytes) / MIB,
-        implicit_opens: sum(|f| f.implicit_opens),
         open_ns_mean: weighted_mean(own().map(|f| (f.open_ns_mean, f.implicit_opens as f64))),
-        calls: sum(|f| f.calls),
         errors,
-        late_ops: sum(|f| f.late_ops),
-        late_bytes: sum(|f| f.late_bytes),
-        listed_bytes: sum(|f| f.listed_bytes),
         starved_seconds: seconds(|f| Some(f.starved_seconds)).unwrap_or(0.0),
         tool_ns_mean: weighted_mean(own().map(|f| (f.tool_ns_mean, f.ops as f64))),
         command_user_seconds: seconds(|f| f.command_user_seconds),
@@ -165,7 +161,11 @@ fn flowop(parts: &[(&RankRun, usize)], common: &CommonTime) -> FlowopResult {
         lateness_ns,
         lateness_histogram,
         ..own().next().cloned().unwrap_or_default()
+    };
+    for counted in COUNTED {
+        *(counted.field)(&mut merged) = sum(counted.of);
     }
+    merged
 }
 
 /// Merges distributions: figures, histogram and number of operations of each. `None` if none has figures.
