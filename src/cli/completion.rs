@@ -6,8 +6,8 @@
 use super::lists;
 use crate::experiment::SUITES;
 use crate::flowop;
-use crate::import::METRICS;
 use crate::model;
+use crate::report::metrics::METRICS;
 use crate::session::library;
 use crate::source::SourceMap;
 use crate::words;

@@ -10,7 +10,8 @@ use super::{
     cautions, level_findings, notes, unlike,
 };
 use crate::analysis::{Estimate, PrecisionRule, RepeatState, ResponseMethod, independent_mean, mean_interval};
-use crate::import::{Metric, Observation, REQUEST_RESPONSE, REQUESTS};
+use crate::import::{Metric, Observation};
+use crate::report::metrics::{REQUEST_RESPONSE, REQUESTS};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -2,7 +2,8 @@
 
 use super::numbers::{confidence, factor, figure, percent, with_unit};
 use crate::analysis::Estimate;
-use crate::import::{Metric, MetricWords};
+use crate::import::Metric;
+use crate::report::metrics::MetricWords;
 
 /// The ratio from which on a change is told as a multiple.
 const MULTIPLE: f64 = 2.0;

@@ -3,7 +3,8 @@
 
 use super::Caution;
 use super::conditions::ConditionLines;
-use crate::import::{Observation, REQUESTS};
+use crate::import::Observation;
+use crate::report::metrics::REQUESTS;
 use crate::sheet::Usability;
 use crate::util::count::{count, fixed, grouped, measured};
 use crate::util::size;

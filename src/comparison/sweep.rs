@@ -6,7 +6,8 @@ use crate::analysis::{
     Capacity, Estimate, LoadPoint, OverallResponse, RepeatState, ResponseMethod, independent_mean, knee,
     overall_response,
 };
-use crate::import::{Metric, Observation, REQUEST_RESPONSE, REQUESTS};
+use crate::import::{Metric, Observation};
+use crate::report::metrics::{REQUEST_RESPONSE, REQUESTS};
 use crate::result::{LimitVerdict, MIN_BEYOND};
 use crate::util::count::measured;
 use crate::util::size;
@@ -161,7 +162,7 @@ pub struct SweepPoint {
 
 impl SweepPoint {
     /// What the curve is of: requests if their response time is known, else operations.
-    pub fn throughput(&self) -> Option<Estimate> {
+    pub(crate) fn throughput(&self) -> Option<Estimate> {
         self.requests.or(self.rate)
     }
 }
@@ -222,7 +223,7 @@ fn has_enough(metric: &Metric, run: &Observation) -> bool {
 impl Sweep {
     /// The same with further metrics of the points, of which these are the runs.
     #[must_use]
-    pub fn with_metrics(mut self, metrics: &[Metric], runs: &[Vec<Observation>]) -> Self {
+    pub(crate) fn with_metrics(mut self, metrics: &[Metric], runs: &[Vec<Observation>]) -> Self {
         for metric in metrics.iter().filter(|metric| **metric != Metric::ops()) {
             for (point, runs) in self.points.iter_mut().zip(runs) {
                 let values = metric.values(runs.iter().filter(|run| run.failure.is_none() && has_enough(metric, run)));
@@ -235,7 +236,7 @@ impl Sweep {
     }
 
     /// Returns the number of runs that were made, and that of those requested, if some were not made.
-    pub fn missing_runs(&self) -> Option<(u64, u64)> {
+    pub(crate) fn missing_runs(&self) -> Option<(u64, u64)> {
         let made = self.points.iter().map(|point| point.runs + point.failed).sum();
         self.planned_runs.filter(|planned| *planned > made).map(|planned| (made, planned))
     }
@@ -252,12 +253,12 @@ impl Sweep {
     }
 
     /// True if the curve is of the requests of an open loop.
-    pub fn is_of_requests(&self) -> bool {
+    pub(crate) fn is_of_requests(&self) -> bool {
         self.points.iter().any(|point| point.requests.is_some())
     }
 
     /// True if a point has the greatest rate.
-    pub fn is_peak(&self, point: &SweepPoint) -> bool {
+    pub(crate) fn is_peak(&self, point: &SweepPoint) -> bool {
         self.overall.is_some_and(|overall| point.throughput().is_some_and(|rate| rate.value >= overall.peak))
     }
 
@@ -268,7 +269,7 @@ impl Sweep {
 
     /// Returns the points with their indices, in the order of their load: that of their levels if all are numbers or
     /// sizes, else the given order.
-    pub fn in_load_order(&self) -> impl Iterator<Item = (usize, &SweepPoint)> {
+    pub(crate) fn in_load_order(&self) -> impl Iterator<Item = (usize, &SweepPoint)> {
         load_order(&self.points).into_iter().filter_map(move |n| Some((n, self.points.get(n)?)))
     }
 

@@ -1,8 +1,8 @@
 //! Reads columns of numbers, with one observation on each line.
 
-use super::metric::VALUE;
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, shortened};
 use crate::analysis::LoadPoint;
+use crate::report::metrics::VALUE;
 use crate::util::printable;
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -100,7 +100,7 @@ fn threshold(metric: &Metric, text: &str) -> Result<f64, String> {
 impl MetricLimit {
     /// The limit that is met where this one is not: that of a condition to fail.
     #[must_use]
-    pub fn negated(self) -> Self {
+    pub(crate) fn negated(self) -> Self {
         Self { bound: self.bound.negated(), ..self }
     }
 
@@ -116,7 +116,7 @@ impl MetricLimit {
     }
 
     /// The operations beyond the percentile of the run that has the fewest, if these are too few for it to count.
-    pub fn too_few_beyond(&self, runs: &[&Observation]) -> Option<f64> {
+    pub(crate) fn too_few_beyond(&self, runs: &[&Observation]) -> Option<f64> {
         let beyond = runs.iter().filter_map(|run| self.metric.operations_beyond(run)).reduce(f64::min);
         beyond.filter(|beyond| *beyond < MIN_BEYOND as f64)
     }

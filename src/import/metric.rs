@@ -1,19 +1,17 @@
-//! The metrics: their names, units and directions, and how each is read from a run.
-//!
-//! To add a metric: a row in [`RATES`] or [`LEVELS`], which `wmlrun list metrics` and `--metric` take; for a percentile one
-//! of [`PERCENTILES`](crate::result::PERCENTILES). A figure that the document of a run lacks goes into `result` and
-//! `docs/result.schema.json` first.
+//! The names of metrics, with the prefixes of flowops and commands, and their values in runs. The table of all metrics is
+//! `report::metrics`.
 
 use super::Observation;
 use crate::analysis::Direction;
 use crate::diag::meant;
+use crate::report::metrics::{
+    DIVIDED, LATENCY, METRICS, MetricKind, MetricSource, MetricUnit, MetricWords, PER_MINUTE, REQUEST_RESPONSE,
+    REQUESTS, RESPONSE, SECONDS, TRANSACTIONS, VALUE,
+};
+use crate::result::MIN_BEYOND;
 use crate::result::build::divided_times;
-use crate::result::environment::MountInfo;
-use crate::result::{FlowopResult, MIN_BEYOND, Percentile, PercentilePlace, Run};
-use crate::util::size::MIB;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::LazyLock;
 
 /// The name of a figure of a run: `ops`, `mib`, `latency.mean`, `latency.p99`, `response.p99`. For a flowop it has the
 /// prefix `NAME.`, as in `NAME.ops`. `seconds` is the time of the run, and `NAME.seconds` that of a command that the
@@ -22,267 +20,6 @@ use std::sync::LazyLock;
 pub struct Metric {
     name: String,
 }
-
-/// What the names of the metrics of response times begin with.
-pub(super) const RESPONSE: &str = "response.";
-/// What the names of the metrics of latencies begin with.
-pub(super) const LATENCY: &str = "latency.";
-/// The rate of the transactions. Their latencies have it as prefix.
-pub(crate) const TRANSACTIONS: &str = "transactions";
-/// The same rate per minute.
-pub(crate) const PER_MINUTE: &str = "transactions.minute";
-/// The rate of the requests of open loops. Their response time has it as prefix.
-pub(crate) const REQUESTS: &str = "requests";
-/// The mean time from the intended start of a request to its end.
-pub(crate) const REQUEST_RESPONSE: &str = "requests.response.mean";
-
-/// A metric of a run, of a flowop with the prefix `NAME.`, or of a command.
-#[derive(Clone, Copy, Debug)]
-pub struct MetricKind {
-    /// The name, or the ending of the name.
-    pub name: &'static str,
-    unit: MetricUnit,
-    /// The direction in which it improves.
-    pub direction: Direction,
-    /// What it is called in sentences.
-    pub(crate) words: MetricWords,
-    /// What it is, in a few words.
-    pub about: &'static str,
-    source: MetricSource,
-}
-
-/// What a metric is called in sentences. The name of a flowop or command stands at `{of}`, else at the end.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum MetricWords {
-    /// Something of which there is more or less per second: what is done, and to what.
-    Rate(&'static str, &'static str),
-    /// Something that is higher or lower, such as a latency.
-    Level(&'static str),
-}
-
-const fn does(what: &'static str) -> MetricWords {
-    Rate("does", what)
-}
-
-/// The unit of the values of a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MetricUnit {
-    Operations,
-    Transactions,
-    TransactionsPerMinute,
-    Throughput,
-    KibThroughput,
-    Nanoseconds,
-    Seconds,
-    Mib,
-    Joules,
-    Percent,
-    /// Only the user knows it.
-    Unknown,
-}
-
-impl MetricUnit {
-    /// What stands behind a value; empty for times, which have their units in reports, and for what is unknown.
-    fn label(self) -> &'static str {
-        match self {
-            Self::Operations => "ops/s",
-            Self::Transactions => "per second",
-            Self::TransactionsPerMinute => "per minute",
-            Self::Throughput => "MiB/s",
-            Self::KibThroughput => "KiB/s",
-            Self::Mib => "MiB",
-            Self::Joules => "J",
-            Self::Percent => "%",
-            Self::Nanoseconds | Self::Seconds | Self::Unknown => "",
-        }
-    }
-
-    /// The same as one word, as in Go's benchmarks.
-    fn word(self) -> &'static str {
-        match self {
-            Self::Nanoseconds => "ns/op",
-            Self::Seconds => "s",
-            Self::Transactions => "transactions/s",
-            Self::TransactionsPerMinute => "transactions/min",
-            Self::Unknown => "value",
-            _ => self.label(),
-        }
-    }
-
-    /// The number of nanoseconds in the unit; `None` if it is not one of time.
-    fn nanoseconds(self) -> Option<f64> {
-        match self {
-            Self::Nanoseconds => Some(1.0),
-            Self::Seconds => Some(1e9),
-            _ => None,
-        }
-    }
-}
-
-/// How the value of a metric is read from the entry of a run.
-#[derive(Clone, Copy, Debug)]
-enum MetricSource {
-    /// `own` computes it, for the run and for each flowop.
-    Flowops,
-    /// Only the whole run has it.
-    Run(fn(&Run) -> Option<f64>),
-    /// The whole run has it, and with a prefix a command.
-    RunAndCommands(fn(&Run) -> Option<f64>),
-}
-
-const fn kind(
-    name: &'static str,
-    unit: MetricUnit,
-    direction: Direction,
-    words: MetricWords,
-    about: &'static str,
-    source: MetricSource,
-) -> MetricKind {
-    MetricKind { name, unit, direction, words, about, source }
-}
-
-use Direction::{HigherIsBetter as Higher, LowerIsBetter as Lower};
-use MetricSource::{Flowops, Run as OfRun, RunAndCommands};
-use MetricUnit::{
-    Joules, KibThroughput, Mib, Nanoseconds, Operations, Percent, Seconds, Throughput, Transactions,
-    TransactionsPerMinute, Unknown,
-};
-use MetricWords::{Level, Rate};
-
-#[rustfmt::skip]
-const RATES: &[MetricKind] = &[
-    kind("ops", Operations, Higher, does("operations{of} per second"),
-        "I/O operations per second", Flowops),
-    kind("reads", Operations, Higher, does("reads per second"),
-        "operations per second that read", OfRun(|run| Some(rate(run, |f| f.reads)))),
-    kind("writes", Operations, Higher, does("writes per second"),
-        "operations per second that write", OfRun(|run| Some(rate(run, |f| f.writes)))),
-    kind("mib", Throughput, Higher, Rate("moves", "MiB per second{of}"),
-        "MiB read and written per second", Flowops),
-    kind("kib", KibThroughput, Higher, Rate("moves", "KiB per second{of}"),
-        "the same in KiB", Flowops),
-    kind("read.mib", Throughput, Higher, Rate("reads", "MiB per second"),
-        "MiB read per second", OfRun(|run| Some(throughput(run, |f| f.reads)))),
-    kind("written.mib", Throughput, Higher, Rate("writes", "MiB per second"),
-        "MiB written per second", OfRun(|run| Some(throughput(run, |f| f.writes)))),
-    kind(TRANSACTIONS, Transactions, Higher, does("transactions per second"),
-        "transactions per second; `transactions.latency.p99` is a latency of theirs", OfRun(transactions)),
-    kind(PER_MINUTE, TransactionsPerMinute, Higher, does("transactions per minute"),
-        "the same per minute", OfRun(|run| Some(transactions(run)? * 60.0))),
-    kind(REQUESTS, Transactions, Higher, does("requests per second"),
-        "requests (iterations) of open loops per second", OfRun(|run| Some(run.open_loop.as_ref()?.achieved_per_s))),
-    kind(REQUEST_RESPONSE, Nanoseconds, Lower, Level("mean response time of a request"),
-        "mean response time of a whole request", OfRun(|run| run.open_loop.as_ref()?.response_ns_mean())),
-];
-
-#[rustfmt::skip]
-const LEVELS: &[MetricKind] = &[
-    kind(SECONDS, Seconds, Lower, Level("time of a run"),
-        "measured time of the run; with a prefix, time of a command", RunAndCommands(|run| Some(run.measured_seconds))),
-    kind("cpu", Seconds, Lower, Level("processor time"),
-        "processor time of the program and its commands, user and system", OfRun(cpu_seconds)),
-    kind("cpu.percent", Percent, Lower, Level("processor use"), "this time in per cent of the measured time: 100 is one processor",
-        OfRun(|run| Some(cpu_seconds(run)? * 100.0 / run.measured_seconds))),
-    kind("cpu.op", Nanoseconds, Lower, Level("processor time per operation"),
-        "this time per I/O operation", OfRun(|run| Some(run.summary.cpu_us_per_op? * 1e3))),
-    kind("user", Seconds, Lower, Level("user time"),
-        "user time of the program; with a prefix, of a command", RunAndCommands(|run| run.summary.user_seconds)),
-    kind("system", Seconds, Lower, Level("system time"),
-        "system time of the program; with a prefix, of a command", RunAndCommands(|run| run.summary.system_seconds)),
-    kind("memory", Mib, Lower, Level("peak memory"), "peak memory of the program, without the page cache, in MiB",
-        OfRun(|run| Some(run.peak_memory as f64 / MIB).filter(|peak| *peak > 0.0))),
-    kind("slab", Mib, Lower, Level("memory of kernel objects"),
-        "inodes, directory entries and other objects of the kernel after the run, in MiB", OfRun(|run| Some(mib(run.slab_bytes.as_ref()?.after)))),
-    kind("slab.before", Mib, Lower, Level("memory of kernel objects before the run"),
-        "those before the run, in MiB", OfRun(|run| Some(mib(run.slab_bytes.as_ref()?.before)))),
-    kind("pagecache", Mib, Lower, Level("page cache"), "page cache of the machine after the run, in MiB",
-        OfRun(|run| Some(mib(run.page_cache_bytes.as_ref()?.after)))),
-    kind("pagecache.before", Mib, Lower, Level("page cache before the run"), "page cache of the machine before the run, in MiB",
-        OfRun(|run| Some(mib(run.page_cache_bytes.as_ref()?.before)))),
-    kind("used", Mib, Lower, Level("used space"),
-        "used space of the file systems after the run, in MiB", OfRun(|run| used(run, |mount| mount.free_after))),
-    kind("used.before", Mib, Lower, Level("used space before the run"),
-        "used space of the file systems before the run, in MiB", OfRun(|run| used(run, |mount| Some(mount.free)))),
-    kind("energy", Joules, Lower, Level("energy"), "energy of the processors, or else of the batteries, in joules",
-        OfRun(|run| Some(run.energy.as_ref()?.joules))),
-    kind(VALUE, Unknown, Higher, Level("value"),
-        "numbers of a column (`FILE:N`)", Flowops),
-];
-
-/// All metrics: rates, times of operations, and levels.
-pub static METRICS: LazyLock<Vec<MetricKind>> = LazyLock::new(|| {
-    let latency =
-        times(LATENCY, "latency", ["mean latency of an operation", "latency of the slowest operation, a single event"]);
-    let of_requests = ["mean response time in open loops (`rate=`)", "response time of the slowest request"];
-    [RATES, &latency[..], &times(RESPONSE, "response time", of_requests), LEVELS].concat()
-});
-
-/// The mean, the percentiles and the maximum of a time.
-fn times(before: &str, what: &str, [mean, max]: [&str; 2]) -> Vec<MetricKind> {
-    let percentile = |of: &Percentile| match of.name {
-        "p50" => (of.name, "median", format!("median {what}")),
-        name => (name, name, format!("{}th percentile of the {what}", &name[1..])),
-    };
-    let percentiles = Percentile::shown_in(PercentilePlace::Metrics).map(percentile);
-    let all = [("mean", "mean", mean.to_owned())].into_iter().chain(percentiles);
-    let all = all.chain([("max", "largest", max.to_owned())]);
-    all.map(|(name, which, about)| {
-        let words = Level(format!("{which} {what}").leak());
-        kind(format!("{before}{name}").leak(), Nanoseconds, Lower, words, about.leak(), Flowops)
-    })
-    .collect()
-}
-
-/// The MiB per second of the I/O flowops in one direction.
-fn throughput(run: &Run, is_it: fn(&FlowopResult) -> bool) -> f64 {
-    let bytes: u64 = run.flowops.iter().filter(|f| f.class.is_io() && is_it(f)).map(|f| f.bytes).sum();
-    if run.measured_seconds > 0.0 { mib(bytes) / run.measured_seconds } else { 0.0 }
-}
-
-/// The operations per second of the I/O flowops in one direction.
-fn rate(run: &Run, is_it: fn(&FlowopResult) -> bool) -> f64 {
-    let flowops: Vec<&FlowopResult> = run.flowops.iter().filter(|f| f.class.is_io() && is_it(f)).collect();
-    super::own::rates(run, &flowops).0
-}
-
-/// The transactions per second; `None` if the script has none.
-fn transactions(run: &Run) -> Option<f64> {
-    let all: Vec<&FlowopResult> = run.flowops.iter().filter(|flowop| flowop.transaction).collect();
-    (!all.is_empty()).then(|| super::own::rates(run, &all).0)
-}
-
-/// The processor time, user and system.
-fn cpu_seconds(run: &Run) -> Option<f64> {
-    Some(run.summary.user_seconds? + run.summary.system_seconds?)
-}
-
-/// The used space of all file systems of the run, of which `free` gives the free one.
-fn used(run: &Run, free: fn(&MountInfo) -> Option<u64>) -> Option<f64> {
-    let mounts = &run.environment.mounts;
-    let used = mounts.iter().map(|mount| Some(mib(mount.total.saturating_sub(free(mount)?))));
-    used.sum::<Option<f64>>().filter(|_| !mounts.is_empty())
-}
-
-fn mib(bytes: u64) -> f64 {
-    bytes as f64 / MIB
-}
-
-/// The figures that `own` does not compute, by the names of their metrics.
-pub(super) fn of_whole_run(run: &Run) -> impl Iterator<Item = (String, f64)> {
-    METRICS.iter().filter_map(|kind| match kind.source {
-        Flowops => None,
-        MetricSource::Run(read) | RunAndCommands(read) => Some((kind.name.to_owned(), read(run)?)),
-    })
-}
-
-/// The name of the metric that is the time of a run, and the ending of those of commands.
-const SECONDS: &str = "seconds";
-
-/// The names of the two parts of a processor time, or the endings of those of commands.
-const DIVIDED: [&str; 2] = ["user", "system"];
-
-/// The name of a number of a column.
-pub(super) const VALUE: &str = "value";
 
 /// The measures of a published study of snapshots, each of which had to be precise: on Hammer all, on ZFS those up to `mib`.
 /// It also had the number of operations, which `ops` is in a run of fixed length.
@@ -395,7 +132,7 @@ impl Metric {
     /// Returns the name of the command of an experiment whose time it is, or `None` for other metrics. A flowop `command`
     /// has processor times too.
     pub(crate) fn command(&self) -> Option<&str> {
-        let kind = self.kind().filter(|kind| matches!(kind.source, RunAndCommands(_)))?;
+        let kind = self.kind().filter(|kind| kind.name == SECONDS || self.is_divided_time())?;
         let is_of_experiment = |name: &&str| {
             let first = name.split('-').next().unwrap_or_default();
             kind.name == SECONDS || ["before", "after", "record"].contains(&first)

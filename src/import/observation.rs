@@ -1,6 +1,7 @@
 //! Observations: the figures of runs by name, with their conditions.
 
-use super::metric::{Metric, VALUE};
+use super::metric::Metric;
+use crate::report::metrics::VALUE;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 

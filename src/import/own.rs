@@ -2,9 +2,9 @@
 //!
 //! The runs are read one after another, because a document may have many of them.
 
-use super::metric::{LATENCY, RESPONSE, TRANSACTIONS, of_whole_run};
 use super::run_figures::run_figures;
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
+use crate::report::metrics::{LATENCY, RESPONSE, TRANSACTIONS, of_flowops, of_whole_run, rates};
 use crate::report::names::{script_name, workload};
 use crate::result::environment::MountInfo;
 use crate::result::hdr::{self, Quantiles};
@@ -16,7 +16,6 @@ use crate::result::{
 use crate::util::batch_files::BATCH_SCRIPT;
 use crate::util::bounded::{self, Budget, Within};
 use crate::util::hash::sha256;
-use crate::util::size::MIB;
 use crate::util::timestamp::seconds_of;
 use crate::util::{duration, json};
 use serde::Deserialize;
@@ -150,7 +149,7 @@ pub(crate) fn of_run(document: &Document, run: &Run, source: &str) -> Observatio
     let mut figures = BTreeMap::new();
     let summary = &run.summary;
     add(&mut figures, "", (summary.ops_per_s, summary.mib_per_s), &summary.latency_ns);
-    figures.extend(run_figures(run).chain(of_whole_run(run)));
+    figures.extend(run_figures(run).chain(of_whole_run(run).map(|(name, value)| (name.to_owned(), value))));
     let transactions: Vec<&FlowopResult> = run.flowops.iter().filter(|flowop| flowop.transaction).collect();
     let of_transactions = times(&transactions, |f| Some((f.latency_ns, &f.histogram)));
     add_times(&mut figures, &format!("{TRANSACTIONS}.{LATENCY}"), &of_transactions.latency);
@@ -170,10 +169,7 @@ pub(crate) fn of_run(document: &Document, run: &Run, source: &str) -> Observatio
         let all = times(&flowops, |f| Some((f.latency_ns, &f.histogram)));
         add(&mut figures, &before, rates(run, &flowops), &all.latency);
         responses.push((format!("{before}{RESPONSE}"), times(&flowops, response)));
-        let sum = |of: fn(&FlowopResult) -> Option<f64>| flowops.iter().filter_map(|f| of(f)).reduce(|a, b| a + b);
-        let times = sum(|f| f.command_user_seconds).zip(sum(|f| f.command_system_seconds));
-        let times = times.into_iter().flat_map(|(user, system)| [("user", user), ("system", system)]);
-        figures.extend(times.map(|(kind, seconds)| (format!("{before}{kind}"), seconds)));
+        figures.extend(of_flowops(&flowops).map(|(kind, value)| (format!("{before}{kind}"), value)));
         operations.insert(before, all.operations);
     }
     for (before, times) in responses.into_iter().filter(|(_, times)| times.operations > 0.0) {
@@ -210,18 +206,6 @@ pub(crate) fn of_run(document: &Document, run: &Run, source: &str) -> Observatio
         file_is_complete: document.complete,
         failure: (run.state != RunState::Complete).then(|| format!("{}: {}", run.state.name(), run.ended_by)),
         ..Observation::default()
-    }
-}
-
-/// Returns the operations and the MiB per second of flowops with the same name. The rate of a flowop refers to the time
-/// of its phase. Rates of different phases can't be added up, so the totals are then divided by the time of the run.
-pub(super) fn rates(run: &Run, flowops: &[&FlowopResult]) -> (f64, f64) {
-    let sum = |of: fn(&FlowopResult) -> f64| flowops.iter().map(|f| of(f)).sum::<f64>();
-    let has_phases = flowops.windows(2).any(|pair| pair[0].phase != pair[1].phase);
-    if has_phases && run.measured_seconds > 0.0 {
-        (sum(|f| f.ops as f64) / run.measured_seconds, sum(|f| f.bytes as f64) / MIB / run.measured_seconds)
-    } else {
-        (sum(|f| f.ops_per_s), sum(|f| f.mib_per_s))
     }
 }
 

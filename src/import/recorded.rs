@@ -21,7 +21,7 @@ crate::util::named! {
 }
 
 impl HookTime {
-    pub fn of_hook(name: &str) -> Self {
+    pub(crate) fn of_hook(name: &str) -> Self {
         if name.split('-').next() == Some(Self::Before.name()) { Self::Before } else { Self::After }
     }
 }

@@ -1,6 +1,7 @@
 //! Reads a table of runs, such as `--append` writes (`report::csv_runs`). Each row is an observation.
 
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, columns, numbered};
+use crate::report::metrics::{COLUMNS, COLUMNS_BEHIND};
 use crate::result::RunState;
 use crate::util::timestamp::seconds_of;
 use std::collections::BTreeMap;
@@ -9,16 +10,6 @@ use std::path::Path;
 /// The first heading of the columns of a run, and those that come before it in a table of the runs of experiments.
 const FIRST: &str = "started_at,label,note,script,";
 const PLACE: &str = "experiment,arm,experiment_run,";
-
-/// The columns that are figures, with their names. Those of percentiles are named like them.
-const FIGURES: [(&str, &str); 6] = [
-    ("ops_per_s", "ops"),
-    ("reads_per_s", "reads"),
-    ("writes_per_s", "writes"),
-    ("mib_per_s", "mib"),
-    ("mean_ns", "latency.mean"),
-    ("max_ns", "latency.max"),
-];
 
 /// The columns that are conditions, with their names. That of the kernel has less than the condition `kernel`.
 const CONDITIONS: [(&str, &str); 5] = [
@@ -60,7 +51,8 @@ fn observation(row: &BTreeMap<&str, &str>, source: String) -> Observation {
     let percentile =
         |name: &&str| Some(format!("latency.{}", name.strip_suffix("_ns")?)).filter(|_| name.starts_with('p'));
     let of_percentile = |name: &&str| Some((percentile(name)?, number(name)?));
-    let named = FIGURES.iter().filter_map(|(column, name)| Some(((*name).to_owned(), number(column)?)));
+    let columns = COLUMNS.iter().chain(COLUMNS_BEHIND);
+    let named = columns.filter_map(|column| Some((column.metric?.to_owned(), number(column.key)?)));
     let named_conditions = CONDITIONS.iter().map(|(column, name)| ((*name).to_owned(), cell(column).to_owned()));
     let script = ("script".to_owned(), cell("script_sha256").chars().take(12).collect());
     let tool = match cell("version").split_once(' ') {
@@ -103,7 +95,7 @@ mod tests {
         let text = format!("{}{}", experiment_header(), String::from_utf8(row).unwrap());
         assert!(is_table(&text) && is_table(&header_line()) && !is_table("a,b\n1,2\n"));
         let found = &observations(&text, "t.csv").unwrap()[0];
-        assert!(found.figures.len() > FIGURES.len());
+        assert!(found.figures.len() > 6);
         for (name, value) in &found.figures {
             assert_eq!(of_json.figures.get(name), Some(value), "{name}");
         }

@@ -64,7 +64,7 @@ fn ranks(run: &Run) -> SheetTable {
             seconds(rank.measured_seconds),
             if rank.errors == 0 { "-".to_owned() } else { grouped(rank.errors) },
         ];
-        table.row(about.into_iter().chain(figures(rank)));
+        table.row(about.into_iter().chain(figures(&rank.totals())));
     }
     table
 }

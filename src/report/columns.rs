@@ -1,40 +1,87 @@
 //! The columns of the tables of a run, as text, in Markdown and on the page: the figures of a flowop, a host, a rank, or
 //! all I/O.
 //!
-//! To add a column: a row of [`FIGURES`], and one in `csv` and `csv_runs`; for a percentile one of
-//! [`PERCENTILES`](crate::result::PERCENTILES). A narrow screen leaves it out; the whole report (`-v`) has 80 columns for
-//! all of them.
+//! To add a column: a row of [`COLUMNS_BEHIND`], in `metrics`. A narrow screen leaves it out; the whole report (`-v`) has 80
+//! columns for all of them.
 
-use crate::result::{FlowopResult, Latency, MIN_BEYOND, Percentile, PercentilePlace, RankResult, Run, Summary};
+use super::csv::optional;
+use super::metrics::{COLUMNS, COLUMNS_BEHIND, ColumnFigure, FigureColumn};
+use crate::result::{FlowopResult, Latency, MIN_BEYOND, Percentile, PercentilePlace, Run, Summary};
 use crate::util::count::{grouped, measured};
 use crate::util::duration::latency;
 
 /// What a row of a table is made of.
-pub(crate) struct FigureRow {
-    ops: u64,
-    ops_per_s: f64,
-    mib_per_s: f64,
-    latency: Latency,
+pub(crate) enum FigureRow<'a> {
+    Flowop(&'a FlowopResult),
+    All(&'a Summary),
 }
 
-/// The heading of a column, the least width of a screen that shows it, and its cell.
-type FigureColumn = (&'static str, usize, fn(&FigureRow) -> String);
+impl FigureRow<'_> {
+    /// The figure of a column; `None` if such rows lack it.
+    fn figure(&self, column: &FigureColumn) -> Option<ColumnFigure> {
+        match self {
+            Self::Flowop(flowop) => column.of_flowop.map(|of| of(flowop)),
+            Self::All(summary) => column.of_all.map(|of| of(summary)),
+        }
+    }
 
-/// The columns before those of the percentiles and the maximum.
-const FIGURES: [FigureColumn; 4] = [
-    ("ops", 120, |row| grouped(row.ops)),
-    ("ops/s", 0, |row| measured(row.ops_per_s)),
-    ("MiB/s", 0, |row| if row.mib_per_s > 0.0 { measured(row.mib_per_s) } else { dash() }),
-    ("mean", 100, |row| row.latency.mean.map_or_else(dash, latency)),
-];
+    fn cell(&self, column: &FigureColumn) -> String {
+        match self.figure(column) {
+            Some(ColumnFigure::Count(n)) => grouped(n),
+            Some(ColumnFigure::Number(Some(number))) => measured(number),
+            Some(ColumnFigure::MibPerS(mib)) if mib > 0.0 => measured(mib),
+            Some(ColumnFigure::Time(Some(ns))) => latency(ns),
+            _ => dash(),
+        }
+    }
+
+    fn latency(&self) -> Latency {
+        match self {
+            Self::Flowop(flowop) => flowop.latency_ns,
+            Self::All(summary) => summary.latency_ns,
+        }
+    }
+
+    fn shown_latency(&self) -> Latency {
+        let ops = match self {
+            Self::Flowop(flowop) => flowop.ops,
+            Self::All(summary) => summary.ops,
+        };
+        self.latency().shown(ops)
+    }
+
+    /// The cells of a row of CSV: the columns that such rows have, with the percentiles of that place.
+    pub(super) fn csv(&self, place: PercentilePlace) -> impl Iterator<Item = String> {
+        let cell = move |column: &FigureColumn| {
+            Some(match self.figure(column)? {
+                ColumnFigure::Count(n) => n.to_string(),
+                ColumnFigure::MibPerS(number) => number.to_string(),
+                ColumnFigure::Number(number) | ColumnFigure::Time(number) => optional(number),
+            })
+        };
+        let percentiles = Percentile::shown_in(place).map(|percentile| optional(percentile.of(self.latency())));
+        COLUMNS.iter().filter_map(cell).chain(percentiles).chain(COLUMNS_BEHIND.iter().filter_map(cell))
+    }
+}
+
+/// The headings of the columns of CSV that `has` takes, with the percentiles of that place.
+pub(super) fn csv_headings(place: PercentilePlace, has: fn(&FigureColumn) -> bool) -> impl Iterator<Item = String> {
+    let [before, behind] =
+        [COLUMNS, COLUMNS_BEHIND].map(|all| all.iter().filter(move |column| has(column)).map(|of| of.key.to_owned()));
+    before.chain(Percentile::shown_in(place).map(|percentile| format!("{}_ns", percentile.name))).chain(behind)
+}
 
 fn dash() -> String {
     "-".to_owned()
 }
 
-/// The columns on a screen of this width, before those of the percentiles.
-fn figures_before(width: usize) -> impl Iterator<Item = FigureColumn> + Clone {
-    FIGURES.into_iter().filter(move |(_, from_width, _)| *from_width <= width)
+/// The columns on a screen of this width, each with its heading.
+fn shown_on(
+    width: usize,
+    all: &'static [FigureColumn],
+) -> impl Iterator<Item = (&'static str, &'static FigureColumn)> + Clone {
+    let shown = all.iter().filter_map(|column| Some((column.shown?, column)));
+    shown.filter(move |((_, from_width), _)| *from_width <= width).map(|((heading, _), column)| (heading, column))
 }
 
 /// The percentiles on a screen of this width.
@@ -49,7 +96,8 @@ pub(crate) fn headings() -> Vec<&'static str> {
 
 /// The headings on a screen of this width.
 pub(super) fn headings_on(width: usize) -> impl Iterator<Item = &'static str> + Clone {
-    figures_before(width).map(|(heading, ..)| heading).chain(time_headings_on(width))
+    let [before, behind] = [COLUMNS, COLUMNS_BEHIND].map(|all| shown_on(width, all).map(|(heading, _)| heading));
+    before.chain(percentiles_on(width).map(|of| of.name)).chain(behind)
 }
 
 /// The headings of the percentiles and the maximum.
@@ -59,46 +107,44 @@ pub(super) fn time_headings_on(width: usize) -> impl Iterator<Item = &'static st
 
 /// The percentiles and the maximum of so many operations. A percentile of too few operations is not shown.
 pub(super) fn times_on(width: usize, times: Latency, ops: u64) -> impl Iterator<Item = String> {
-    let shown = times.shown(ops);
-    let all = percentiles_on(width).map(move |percentile| percentile.of(shown)).chain([shown.max]);
-    all.map(|ns| ns.map_or_else(dash, |ns| latency(ns as f64)))
+    let max = times.max.map_or_else(dash, |ns| latency(ns as f64));
+    percentile_cells(width, times.shown(ops)).chain([max])
+}
+
+fn percentile_cells(width: usize, shown: Latency) -> impl Iterator<Item = String> {
+    percentiles_on(width).map(move |of| of.of(shown).map_or_else(dash, |ns| latency(ns as f64)))
 }
 
 /// The cells of a row in all columns.
-pub(crate) fn figures(row: impl Into<FigureRow>) -> Vec<String> {
+pub(crate) fn figures<'a>(row: impl Into<FigureRow<'a>>) -> Vec<String> {
     figures_on(usize::MAX, row)
 }
 
 /// The cells of a row on a screen of this width.
-pub(super) fn figures_on(width: usize, row: impl Into<FigureRow>) -> Vec<String> {
+pub(super) fn figures_on<'a>(width: usize, row: impl Into<FigureRow<'a>>) -> Vec<String> {
     let row = row.into();
-    figures_before(width).map(|(.., cell)| cell(&row)).chain(times_on(width, row.latency, row.ops)).collect()
+    let [before, behind] =
+        [COLUMNS, COLUMNS_BEHIND].map(|all| shown_on(width, all).map(|(_, column)| row.cell(column)));
+    before.chain(percentile_cells(width, row.shown_latency())).chain(behind).collect()
 }
 
 /// Returns what `-` means, if a table of this width lacks a percentile that the result has.
 pub(super) fn percentiles_note(run: &Run, width: usize) -> Option<String> {
     let mut rows = run.flowops.iter().map(FigureRow::from).chain([FigureRow::from(&run.summary)]);
     let lacks = |row: FigureRow| {
-        let shown = row.latency.shown(row.ops);
-        percentiles_on(width).any(|percentile| percentile.of(shown) != percentile.of(row.latency))
+        percentiles_on(width).any(|percentile| percentile.of(row.shown_latency()) != percentile.of(row.latency()))
     };
     rows.any(lacks).then(|| format!("-: fewer than {MIN_BEYOND} operations beyond this percentile"))
 }
 
-impl From<&FlowopResult> for FigureRow {
-    fn from(f: &FlowopResult) -> Self {
-        Self { ops: f.ops, ops_per_s: f.ops_per_s, mib_per_s: f.mib_per_s, latency: f.latency_ns }
+impl<'a> From<&'a FlowopResult> for FigureRow<'a> {
+    fn from(flowop: &'a FlowopResult) -> Self {
+        Self::Flowop(flowop)
     }
 }
 
-impl From<&Summary> for FigureRow {
-    fn from(s: &Summary) -> Self {
-        Self { ops: s.ops, ops_per_s: s.ops_per_s, mib_per_s: s.mib_per_s, latency: s.latency_ns }
-    }
-}
-
-impl From<&RankResult> for FigureRow {
-    fn from(r: &RankResult) -> Self {
-        Self { ops: r.ops, ops_per_s: r.ops_per_s, mib_per_s: r.mib_per_s, latency: r.latency_ns }
+impl<'a> From<&'a Summary> for FigureRow<'a> {
+    fn from(summary: &'a Summary) -> Self {
+        Self::All(summary)
     }
 }

@@ -1,18 +1,16 @@
 //! Comma-separated values (RFC 4180): a heading, then one row per run and flowop. Missing figures are empty cells.
 
+use super::columns::{FigureRow, csv_headings};
 use super::{Report, ReportInfo};
-use crate::result::{Document, FlowopResult, Latency, Percentile, PercentilePlace, Run};
+use crate::result::{Document, FlowopResult, PercentilePlace, Run};
 use crate::util::csv::{quoted, text};
 use std::io::{self, Write};
 
 /// `--format csv`.
 pub(crate) struct Csv;
 
-/// A column: its heading, and a function that returns its cell for a row.
-type Column = (&'static str, fn(&CsvRow) -> String);
-
-/// Headings of the columns with text cells. All other cells are numbers.
-const TEXTS: [&str; 9] = ["script", "state", "started_at", "process", "thread", "name", "kind", "class", "label"];
+/// A column: its heading, whether its cells are text, and a function that returns its cell for a row.
+type Column = (&'static str, bool, fn(&CsvRow) -> String);
 
 /// The data of a row.
 struct CsvRow<'a> {
@@ -22,40 +20,25 @@ struct CsvRow<'a> {
     flowop: &'a FlowopResult,
 }
 
-/// The columns before those of the percentiles.
+/// The columns before the figures.
 const BEFORE: &[Column] = &[
-    ("script", |r| r.document.script.path.clone()),
-    ("run", |r| r.number.to_string()),
-    ("state", |r| r.run.state.name().to_owned()),
-    ("started_at", |r| r.run.started_at.clone()),
-    ("seconds", |r| r.run.measured_seconds.to_string()),
-    ("process", |r| r.flowop.process.clone()),
-    ("thread", |r| r.flowop.thread.clone()),
-    ("index", |r| r.flowop.index.to_string()),
-    ("name", |r| r.flowop.name.clone()),
-    ("kind", |r| r.flowop.kind.clone()),
-    ("class", |r| r.flowop.class.name().to_owned()),
-    ("line", |r| r.flowop.line.to_string()),
-    ("instances", |r| r.flowop.instances.to_string()),
-    ("ops", |r| r.flowop.ops.to_string()),
-    ("ops_per_s", |r| r.flowop.ops_per_s.to_string()),
-    ("bytes", |r| r.flowop.bytes.to_string()),
-    ("mib_per_s", |r| r.flowop.mib_per_s.to_string()),
-    ("min_ns", |r| optional(r.flowop.latency_ns.min)),
-    ("mean_ns", |r| optional(r.flowop.latency_ns.mean)),
-    ("stddev_ns", |r| optional(r.flowop.latency_ns.stddev)),
+    ("script", true, |r| r.document.script.path.clone()),
+    ("run", false, |r| r.number.to_string()),
+    ("state", true, |r| r.run.state.name().to_owned()),
+    ("started_at", true, |r| r.run.started_at.clone()),
+    ("seconds", false, |r| r.run.measured_seconds.to_string()),
+    ("process", true, |r| r.flowop.process.clone()),
+    ("thread", true, |r| r.flowop.thread.clone()),
+    ("index", false, |r| r.flowop.index.to_string()),
+    ("name", true, |r| r.flowop.name.clone()),
+    ("kind", true, |r| r.flowop.kind.clone()),
+    ("class", true, |r| r.flowop.class.name().to_owned()),
+    ("line", false, |r| r.flowop.line.to_string()),
+    ("instances", false, |r| r.flowop.instances.to_string()),
 ];
 
-/// Those after them.
-const AFTER: &[Column] = &[
-    ("max_ns", |r| optional(r.flowop.latency_ns.max)),
-    ("implicit_opens", |r| r.flowop.implicit_opens.to_string()),
-    ("errors", |r| r.flowop.errors.values().sum::<u64>().to_string()),
-    ("late_ops", |r| r.flowop.late_ops.to_string()),
-    ("starved_seconds", |r| r.flowop.starved_seconds.to_string()),
-    ("tool_ns_mean", |r| optional(r.flowop.tool_ns_mean)),
-    ("label", |r| r.document.label.clone().unwrap_or_default()),
-];
+/// That after them.
+const LABEL: &[Column] = &[("label", true, |r| r.document.label.clone().unwrap_or_default())];
 
 impl Report for Csv {
     fn info(&self) -> ReportInfo {
@@ -63,30 +46,33 @@ impl Report for Csv {
     }
 
     fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {
-        let [before, after] = [BEFORE, AFTER].map(|columns| columns.iter().map(|(heading, _)| (*heading).to_owned()));
-        line(out, before.chain(percentile_headings(PercentilePlace::Files)).chain(after))
+        let figures = csv_headings(PercentilePlace::Files, |column| column.of_flowop.is_some());
+        line(out, headings(BEFORE).chain(figures).chain(headings(LABEL)))
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
         let Some(run) = document.runs.get(index) else { return Ok(()) };
         for flowop in &run.flowops {
             let row = CsvRow { document, number: index + 1, run, flowop };
-            let cell = |(heading, cell): &Column| (TEXTS.contains(heading), cell(&row));
-            let percentiles = percentile_cells(flowop.latency_ns, PercentilePlace::Files);
-            self::row(out, BEFORE.iter().map(cell).chain(percentiles).chain(AFTER.iter().map(cell)))?;
+            let figures = FigureRow::from(flowop);
+            let figures = figures.csv(PercentilePlace::Files).map(|cell| (false, cell));
+            self::row(out, cells(BEFORE, &row).chain(figures).chain(cells(LABEL, &row)))?;
         }
         Ok(())
     }
 }
 
-/// The headings of the percentiles.
-pub(super) fn percentile_headings(place: PercentilePlace) -> impl Iterator<Item = String> {
-    Percentile::shown_in(place).map(|percentile| format!("{}_ns", percentile.name))
+/// The headings of columns.
+pub(super) fn headings<F>(columns: &'static [(&'static str, bool, F)]) -> impl Iterator<Item = String> {
+    columns.iter().map(|(heading, ..)| (*heading).to_owned())
 }
 
-/// Their cells, as [`row`] takes them.
-pub(super) fn percentile_cells(latency: Latency, place: PercentilePlace) -> impl Iterator<Item = (bool, String)> {
-    Percentile::shown_in(place).map(move |percentile| (false, optional(percentile.of(latency))))
+/// Their cells in a row, as [`row`] takes them.
+pub(super) fn cells<R, F: Fn(&R) -> String>(
+    columns: &'static [(&'static str, bool, F)],
+    of: &R,
+) -> impl Iterator<Item = (bool, String)> {
+    columns.iter().map(move |(_, is_text, cell)| (*is_text, cell(of)))
 }
 
 /// Writes a row of cells, each with whether it is text.
@@ -106,7 +92,7 @@ pub(super) fn optional<T: ToString>(x: Option<T>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{AFTER, BEFORE, Csv, TEXTS, quoted, text};
+    use super::{Csv, quoted, text};
     use crate::report::to_string;
     use crate::result::PERCENTILES;
     use crate::result::fixture::fixture;
@@ -134,7 +120,6 @@ mod tests {
         ] {
             assert_eq!(text(cell), expect);
         }
-        assert!(TEXTS.iter().all(|heading| BEFORE.iter().chain(AFTER).any(|(other, _)| other == heading)));
     }
 
     #[test]
@@ -144,7 +129,7 @@ mod tests {
         let text = to_string(&Csv, &document);
         let rows: Vec<&str> = text.split_terminator("\r\n").collect();
         assert_eq!(rows.len(), 1 + 2 * 3);
-        let columns = BEFORE.len() + PERCENTILES.len() + AFTER.len();
+        let columns = 13 + 7 + PERCENTILES.len() + 6 + 1;
         assert!(rows.iter().all(|row| row.split(',').count() == columns));
         assert!(rows[4].starts_with("oltp_sync.wml,2,complete,"));
     }

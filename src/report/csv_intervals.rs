@@ -1,6 +1,6 @@
 //! Comma-separated values (RFC 4180) with one row per interval and flowop: the time series of the runs as a tidy table.
 
-use super::csv::{line, optional, row};
+use super::csv::{cells, headings, line, optional, row};
 use super::{Report, ReportInfo};
 use crate::result::{Document, Interval, IntervalFlowop};
 use std::io::{self, Write};
@@ -44,7 +44,7 @@ impl Report for CsvIntervals {
     }
 
     fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {
-        line(out, COLUMNS.iter().map(|(heading, ..)| (*heading).to_owned()))
+        line(out, headings(COLUMNS))
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -54,7 +54,7 @@ impl Report for CsvIntervals {
             for (position, flowop) in interval.flowops.iter().enumerate() {
                 let suffix = suffixes.get(position).map_or("", String::as_str);
                 let of = IntervalRow { document, number: index + 1, interval, flowop, suffix };
-                row(out, COLUMNS.iter().map(|(_, is_text, cell)| (*is_text, cell(&of))))?;
+                row(out, cells(COLUMNS, &of))?;
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Comma-separated values (RFC 4180) with one row per run: the format of histories. `--append` adds such rows to a file.
 
-use super::csv::{optional, percentile_cells, percentile_headings, row};
+use super::columns::{FigureRow, csv_headings};
+use super::csv::{cells, headings, row};
 use super::names::file_systems;
 use super::{Report, ReportInfo};
 use crate::result::{Document, PercentilePlace, Run};
@@ -19,7 +20,7 @@ struct RunRow<'a> {
 /// A column: its heading, whether its cells are text, and a function that returns its cell for a row.
 type RunColumn = (&'static str, bool, fn(&RunRow) -> String);
 
-/// The columns before those of the percentiles.
+/// The columns before the figures.
 const BEFORE: &[RunColumn] = &[
     ("started_at", true, |r| r.run.started_at.clone()),
     ("label", true, |r| r.document.label.clone().unwrap_or_default()),
@@ -34,20 +35,10 @@ const BEFORE: &[RunColumn] = &[
     ("engine", true, |r| r.run.engine.clone()),
     ("cache_state", true, |r| r.run.cache_state.name().to_owned()),
     ("file_systems", true, |r| file_systems(r.run).join(" ")),
-    ("ops", false, |r| r.run.summary.ops.to_string()),
-    ("ops_per_s", false, |r| r.run.summary.ops_per_s.to_string()),
-    ("reads_per_s", false, |r| r.run.summary.reads_per_s.to_string()),
-    ("writes_per_s", false, |r| r.run.summary.writes_per_s.to_string()),
-    ("bytes", false, |r| r.run.summary.bytes.to_string()),
-    ("mib_per_s", false, |r| r.run.summary.mib_per_s.to_string()),
-    ("mean_ns", false, |r| optional(r.run.summary.latency_ns.mean)),
 ];
 
 /// Those after them.
 const AFTER: &[RunColumn] = &[
-    ("max_ns", false, |r| optional(r.run.summary.latency_ns.max)),
-    ("errors", false, |r| r.run.summary.errors.to_string()),
-    ("cpu_us_per_op", false, |r| optional(r.run.summary.cpu_us_per_op)),
     ("seed", false, |r| r.document.seed.to_string()),
     ("host", true, |r| hosts(r.document, r.run)),
     ("kernel", true, |r| r.document.environment.uname.release.clone()),
@@ -65,22 +56,28 @@ impl Report for CsvRuns {
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
-        let Some(run) = document.runs.get(index) else { return Ok(()) };
-        row(out, cells(&RunRow { document, number: index + 1, run }))
+        write_row(out, [], document, index)
     }
 }
 
 /// Returns the header line, with its end.
 pub(crate) fn header_line() -> String {
-    let [before, after] = [BEFORE, AFTER].map(|columns| columns.iter().map(|(heading, ..)| (*heading).to_owned()));
-    let headings: Vec<String> = before.chain(percentile_headings(PercentilePlace::Metrics)).chain(after).collect();
+    let figures = csv_headings(PercentilePlace::Metrics, |column| column.of_all.is_some());
+    let headings: Vec<String> = headings(BEFORE).chain(figures).chain(headings(AFTER)).collect();
     format!("{}\r\n", headings.join(","))
 }
 
-/// The cells of a row, each with whether it is text.
-fn cells<'a>(of: &'a RunRow<'_>) -> impl Iterator<Item = (bool, String)> + 'a {
-    let [before, after] = [BEFORE, AFTER].map(|columns| columns.iter().map(|(_, is_text, cell)| (*is_text, cell(of))));
-    before.chain(percentile_cells(of.run.summary.latency_ns, PercentilePlace::Metrics)).chain(after)
+fn write_row(
+    out: &mut dyn Write,
+    place: impl IntoIterator<Item = (bool, String)>,
+    document: &Document,
+    index: usize,
+) -> io::Result<()> {
+    let Some(run) = document.runs.get(index) else { return Ok(()) };
+    let of = RunRow { document, number: index + 1, run };
+    let figures = FigureRow::from(&run.summary);
+    let figures = figures.csv(PercentilePlace::Metrics).map(|cell| (false, cell));
+    row(out, place.into_iter().chain(cells(BEFORE, &of)).chain(figures).chain(cells(AFTER, &of)))
 }
 
 /// The place of a run in an experiment.
@@ -105,9 +102,8 @@ pub(crate) fn experiment_row(
     index: usize,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let Some(run) = document.runs.get(index) else { return Ok(()) };
     let place = [(true, of.experiment.to_owned()), (true, of.arm.to_owned()), (false, of.number.to_string())];
-    row(out, place.into_iter().chain(cells(&RunRow { document, number: index + 1, run })))
+    write_row(out, place, document, index)
 }
 
 /// Returns the names of the hosts of a run.

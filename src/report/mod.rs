@@ -30,6 +30,7 @@ pub mod json;
 pub mod live;
 pub mod markdown;
 pub mod markdown_runs;
+pub(crate) mod metrics;
 pub(crate) mod names;
 pub mod none;
 pub mod openmetrics;

@@ -66,6 +66,12 @@ pub struct RankResult {
 }
 
 impl RankResult {
+    /// Its figures as those of a run.
+    pub fn totals(&self) -> Summary {
+        let Self { ops, ops_per_s, bytes, mib_per_s, latency_ns, errors, .. } = *self;
+        Summary { ops, ops_per_s, bytes, mib_per_s, latency_ns, errors, ..Summary::default() }
+    }
+
     /// Returns the drift of its clock against that of rank 0; `None` if it is unknown.
     pub(crate) fn clock_drift(&self) -> Option<ClockDrift> {
         Some(ClockDrift { ppm: self.clock_drift_ppm?, error_ppm: self.clock_drift_error_ppm? })

@@ -10,7 +10,7 @@ pub(crate) use terms::LABELS;
 pub use terms::{REPORT_LINES, TERMS, TermEntry};
 
 use crate::experiment::RUN_MARKS;
-use crate::import::METRICS;
+use crate::report::metrics::METRICS;
 use crate::{io_engine, report};
 
 /// What a word means, a text for each of its meanings. Empty if it is unknown.
