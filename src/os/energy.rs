@@ -7,22 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What measured the energy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EnergySource {
-    /// The counters of the processors' packages, and of memory where it has its own.
-    Processors,
-    /// The charge of the batteries, which supply the whole machine.
-    Battery,
-}
-
-impl EnergySource {
-    /// The name in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Processors => "processors",
-            Self::Battery => "battery",
-        }
+wml_text::named! {
+    /// What measured the energy.
+    pub enum EnergySource {
+        /// The counters of the processors' packages, and of memory where it has its own.
+        Processors = "processors";
+        /// The charge of the batteries, which supply the whole machine.
+        Battery = "battery";
     }
 }
 

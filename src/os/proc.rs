@@ -4,28 +4,15 @@ use super::fd::Fd;
 use super::last_errno;
 use rustix::io::Errno;
 
-/// How a WML process got its descriptor table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DescriptorTable {
-    /// `close_range` with `CLOSE_RANGE_UNSHARE`: a new table with only the standard streams.
-    CloseRange,
-    /// `unshare(CLONE_FILES)`: a copy of the previous table.
-    Unshare,
-    /// The kernel refused both: the table is shared with every other process of the run.
-    Shared,
-}
-
-impl DescriptorTable {
-    /// All of them, in the order of their values.
-    pub const ALL: [Self; 3] = [Self::CloseRange, Self::Unshare, Self::Shared];
-
-    /// Returns the name in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::CloseRange => "close_range",
-            Self::Unshare => "unshare",
-            Self::Shared => "shared",
-        }
+wml_text::named! {
+    /// How a WML process got its descriptor table.
+    pub enum DescriptorTable {
+        /// `close_range` with `CLOSE_RANGE_UNSHARE`: a new table with only the standard streams.
+        CloseRange = "close_range";
+        /// `unshare(CLONE_FILES)`: a copy of the previous table.
+        Unshare = "unshare";
+        /// The kernel refused both: the table is shared with every other process of the run.
+        Shared = "shared";
     }
 }
 

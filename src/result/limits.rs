@@ -2,26 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Whether a limit is met.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LimitVerdict {
-    Met,
-    NotMet,
-    /// The interval includes the limit, or the figure is unknown or of too few operations.
-    #[default]
-    Unclear,
+wml_text::named! {
+    /// Whether a limit is met.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum LimitVerdict {
+        Met = "met";
+        NotMet = "not met";
+        /// The interval includes the limit, or the figure is unknown or of too few operations.
+        #[default]
+        Unclear = "unclear";
+    }
 }
 
 impl LimitVerdict {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Met => "met",
-            Self::NotMet => "not met",
-            Self::Unclear => "unclear",
-        }
-    }
-
     /// The exit status of a command with this verdict: that of the verdict of a comparison which says the same.
     pub fn code(self) -> u8 {
         match self {

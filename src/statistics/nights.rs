@@ -52,36 +52,25 @@ const LONGEST_TAIL: f64 = 0.9;
 /// The detectable loss from which on nothing can be said.
 const MOST_DETECTABLE: f64 = 0.5;
 
-/// What is said of a test, from the best to the worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NightState {
-    Same,
-    /// There are too few nights.
-    Unknown,
-    /// It has no result of the last night of the suite, and was neither drifting nor worse before.
-    Missing,
-    /// The last night is outside of the limits, and no second one confirms it.
-    Suspect,
-    /// It loses more with each night.
-    Drifting,
-    Worse,
+wml_text::named! {
+    /// What is said of a test, from the best to the worst.
+    #[derive(PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum NightState {
+        Same = "same";
+        /// There are too few nights.
+        Unknown = "unknown";
+        /// It has no result of the last night of the suite, and was neither drifting nor worse before.
+        Missing = "missing";
+        /// The last night is outside of the limits, and no second one confirms it.
+        Suspect = "suspect";
+        /// It loses more with each night.
+        Drifting = "drifting";
+        Worse = "worse";
+    }
 }
 
 impl NightState {
-    pub const ALL: [Self; 6] = [Self::Same, Self::Unknown, Self::Missing, Self::Suspect, Self::Drifting, Self::Worse];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Same => "same",
-            Self::Unknown => "unknown",
-            Self::Missing => "missing",
-            Self::Suspect => "suspect",
-            Self::Drifting => "drifting",
-            Self::Worse => "worse",
-        }
-    }
-
     /// The exit status of a night with such a test.
     pub fn code(self) -> u8 {
         match self {

@@ -119,35 +119,26 @@ pub struct RepeatRule {
     pub stop: PrecisionRule,
 }
 
-/// The state of a series of repeated runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RepeatState {
-    /// More runs are needed: the program makes them, or was killed.
-    Running,
-    /// Every metric was precise enough after two successive runs.
-    Converged,
-    /// The requested number of runs is complete, and no precision was requested.
-    Complete,
-    /// The maximum number of runs is complete, and a metric is not precise enough.
-    NotConverged,
-    /// A metric has a significant trend over the runs that exceeds the target precision, so that its mean is not
-    /// meaningful.
-    Drifting,
+wml_text::named! {
+    /// The state of a series of repeated runs.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum RepeatState {
+        /// More runs are needed: the program makes them, or was killed.
+        Running = "running or killed";
+        /// Every metric was precise enough after two successive runs.
+        Converged = "converged";
+        /// The requested number of runs is complete, and no precision was requested.
+        Complete = "complete";
+        /// The maximum number of runs is complete, and a metric is not precise enough.
+        NotConverged = "not converged";
+        /// A metric has a significant trend over the runs that exceeds the target precision, so that its mean is not
+        /// meaningful.
+        Drifting = "drifting";
+    }
 }
 
 impl RepeatState {
-    /// Returns the name that is shown to users.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Running => "running or killed",
-            Self::Converged => "converged",
-            Self::Complete => "complete",
-            Self::NotConverged => "not converged",
-            Self::Drifting => "drifting",
-        }
-    }
-
     /// Returns the exit status of a series that ended in this state.
     pub fn code(self) -> u8 {
         if matches!(self, Self::Converged | Self::Complete) { 0 } else { 11 }

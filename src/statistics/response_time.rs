@@ -2,38 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The extrapolation of a load curve below its first point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ResponseMethod {
-    /// SFS 2.0: the response time is constant from no load to the first point.
-    Sfs2,
-    /// SFS 3.0: the curve starts at the origin.
-    Sfs3,
-}
-
-impl ResponseMethod {
-    pub const ALL: [Self; 2] = [Self::Sfs2, Self::Sfs3];
-
-    /// Returns the name used in files and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sfs2 => "sfs2",
-            Self::Sfs3 => "sfs3",
-        }
-    }
-
-    /// Returns a description of one line.
-    pub fn about(self) -> &'static str {
-        match self {
-            Self::Sfs2 => "SFS 2.0: below the first point the response time is constant",
-            Self::Sfs3 => "SFS 3.0: the curve starts at the origin",
-        }
-    }
-
-    /// Returns the method with this name, or `None` when there is none.
-    pub fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.name() == name)
+wml_text::named! {
+    /// The extrapolation of a load curve below its first point.
+    pub serde enum ResponseMethod {
+        Sfs2 = "sfs2", "SFS 2.0: below the first point the response time is constant";
+        Sfs3 = "sfs3", "SFS 3.0: the curve starts at the origin";
     }
 }
 

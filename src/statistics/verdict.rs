@@ -16,40 +16,27 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance(pub f64);
 
-/// The verdict of a comparison on B, at the confidence level of the interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ComparisonVerdict {
-    /// B is better by more than the tolerance.
-    Better,
-    /// B is worse by more than the tolerance.
-    Worse,
-    /// B differs from A by less than the tolerance.
-    Same,
-    /// B is not worse by more than the tolerance. It may be better.
-    NotWorse,
-    /// The interval is too wide for any of the other verdicts.
-    Unclear,
-    /// The comparison is invalid: the negative control changed during the experiment.
-    Invalid,
+wml_text::named! {
+    /// The verdict of a comparison on B, at the confidence level of the interval, in the order in which the manual has them.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ComparisonVerdict {
+        /// B is better by more than the tolerance.
+        Better = "better";
+        /// B differs from A by less than the tolerance.
+        Same = "same";
+        /// B is not worse by more than the tolerance. It may be better.
+        NotWorse = "not worse";
+        /// B is worse by more than the tolerance.
+        Worse = "worse";
+        /// The interval is too wide for any of the other verdicts.
+        Unclear = "unclear";
+        /// The comparison is invalid: the negative control changed during the experiment.
+        Invalid = "invalid";
+    }
 }
 
 impl ComparisonVerdict {
-    /// All verdicts, in the order in which they are documented.
-    pub const ALL: [Self; 6] = [Self::Better, Self::Same, Self::NotWorse, Self::Worse, Self::Unclear, Self::Invalid];
-
-    /// Returns the name that is shown to users.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Better => "better",
-            Self::Worse => "worse",
-            Self::Same => "same",
-            Self::NotWorse => "not worse",
-            Self::Unclear => "unclear",
-            Self::Invalid => "invalid",
-        }
-    }
-
     /// Returns the exit status of a comparison with this verdict.
     pub fn code(self) -> u8 {
         match self {

@@ -61,24 +61,16 @@ pub(super) struct PairRow {
     pub(super) limit: (f64, f64),
 }
 
-/// What a row says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FidelityVerdict {
-    /// Its interval is wholly outside of the limit, with allowance for the number of rows.
-    Outside,
-    /// There are too few pairs, or they differ too much.
-    Unknown,
-    /// Its interval is inside of the limit.
-    Inside,
-}
-
-impl FidelityVerdict {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Outside => "outside",
-            Self::Unknown => "unclear",
-            Self::Inside => "inside",
-        }
+wml_text::named! {
+    /// What a row says.
+    #[derive(PartialOrd, Ord)]
+    pub enum FidelityVerdict {
+        /// Its interval is wholly outside of the limit, with allowance for the number of rows.
+        Outside = "outside";
+        /// There are too few pairs, or they differ too much.
+        Unknown = "unclear";
+        /// Its interval is inside of the limit.
+        Inside = "inside";
     }
 }
 
