@@ -7,7 +7,7 @@ use crate::import::of_run;
 use crate::report::columns::{figures, headings};
 use crate::report::replay;
 use crate::report::requests::{self, rows};
-use crate::report::text::{BusiestFlowops, FlowopLabels, conditions, detail_lines};
+use crate::report::text::{self, BusiestFlowops, FlowopLabels, conditions, detail_lines};
 use crate::result::{Document, FilesetResult, FlowopResult, MIN_BEYOND, Percentile, PercentilePlace, ReplayDifference};
 use crate::result::{Run, RunState, warning_order};
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, NoteLabel, Picture, SheetBlock, SheetTable, Symbol, Tone};
@@ -205,16 +205,7 @@ fn requests(run: &Run) -> SheetTable {
 fn responses(run: &Run) -> SheetTable {
     let columns = ["flowop", "mean", "p50", "p99", "max", "lateness p50", "lateness p99"];
     let mut table = SheetTable::new("Response times of the open loop", columns);
-    let labels = FlowopLabels::of(run);
-    let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
-    for flowop in &run.flowops {
-        if let (Some(response), Some(lateness)) = (&flowop.response_ns, &flowop.lateness_ns) {
-            let (response, lateness) = (response.shown(flowop.ops), lateness.shown(flowop.ops));
-            let mean = response.mean.map_or_else(|| "-".to_owned(), latency);
-            let others = [response.p50, response.p99, response.max, lateness.p50, lateness.p99].map(ns);
-            table.row([labels.label(flowop), mean].into_iter().chain(others));
-        }
-    }
+    text::responses(run).for_each(|row| table.row(row));
     table
 }
 

@@ -2,7 +2,7 @@
 
 use super::filebench::{cpu_us, lines_14, mean_ms, rows, with_listings};
 use super::format::visible_run;
-use crate::result::Run;
+use crate::result::{Run, Summary};
 use std::io::{self, Write};
 
 /// The format of a file that a script command writes, and how to recognize such a file.
@@ -55,17 +55,9 @@ pub(crate) fn dump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let run = &*with_listings(visible_run(run));
     writeln!(out, "Flowop totals:")?;
     lines_14(run, out)?;
-    let s = &run.summary;
-    writeln!(
-        out,
-        "\nIO Summary:      {:>8} ops {:>8.1} ops/s, {:>8.0}/{:.0} r/w {:>7.1}mb/s, {:>8.0}uscpu/op\n",
-        s.ops,
-        s.ops_per_s,
-        s.reads_per_s,
-        s.writes_per_s,
-        s.mib_per_s,
-        cpu_us(run),
-    )
+    let Summary { ops, ops_per_s, reads_per_s, writes_per_s, mib_per_s, .. } = run.summary;
+    let rates = format!("{ops_per_s:>8.1} ops/s, {reads_per_s:>8.0}/{writes_per_s:.0} r/w {mib_per_s:>7.1}mb/s");
+    writeln!(out, "\nIO Summary:      {ops:>8} ops {rates}, {:>8.0}uscpu/op\n", cpu_us(run))
 }
 
 /// Writes the file of `stats multidump`: the same figures, separated by tabs.
@@ -76,18 +68,10 @@ pub(crate) fn multidump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         let (rate, mb, ms) = (flowop.ops_per_s, flowop.mib_per_s, mean_ms(&flowop));
         writeln!(out, "{}\t{rate:.0}\t{mb:.1}\t{ms:.1}\t{:.0}", flowop.name, 0.0)?;
     }
-    let s = &run.summary;
-    writeln!(
-        out,
-        "\nIO Summary:\n{}\t{:.1}\t{:.0}\t{:.0}\t{:.1}\t{:.0}\t{:.1}",
-        s.ops,
-        s.ops_per_s,
-        s.reads_per_s,
-        s.writes_per_s,
-        s.mib_per_s,
-        cpu_us(run),
-        s.latency_ms.unwrap_or(0.0),
-    )
+    let Summary { ops, ops_per_s, reads_per_s, writes_per_s, mib_per_s, .. } = run.summary;
+    let (cpu, ms) = (cpu_us(run), run.summary.latency_ms.unwrap_or(0.0));
+    let rates = format!("{ops_per_s:.1}\t{reads_per_s:.0}\t{writes_per_s:.0}\t{mib_per_s:.1}");
+    writeln!(out, "\nIO Summary:\n{ops}\t{rates}\t{cpu:.0}\t{ms:.1}")
 }
 
 /// Writes the file of `stats xmldump`: two groups of cells with the names of their rows and columns, one element per

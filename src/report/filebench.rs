@@ -11,7 +11,7 @@
 use super::{Report, ReportInfo};
 use crate::result::hdr;
 use crate::result::layout;
-use crate::result::{Document, FlowopResult, Run};
+use crate::result::{Document, FlowopResult, Run, Summary};
 use crate::util::size::MIB;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -137,17 +137,10 @@ pub(crate) fn breakdown_15(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         }
         writeln!(out)?;
     }
-    let s = &run.summary;
-    writeln!(
-        out,
-        "{at:.3}: IO Summary: {:>5} ops {:>5.3} ops/s {:.0}/{:.0} rd/wr {:>5.1}mb/s {:>5.3}ms/op",
-        s.ops,
-        s.ops_per_s,
-        s.reads_per_s,
-        s.writes_per_s,
-        s.mib_per_s,
-        s.latency_ms.unwrap_or(0.0),
-    )
+    let Summary { ops, ops_per_s, reads_per_s, writes_per_s, mib_per_s, latency_ms, .. } = run.summary;
+    let (rates, ms) =
+        (format!("{ops_per_s:>5.3} ops/s {reads_per_s:.0}/{writes_per_s:.0} rd/wr"), latency_ms.unwrap_or(0.0));
+    writeln!(out, "{at:.3}: IO Summary: {ops:>5} ops {rates} {mib_per_s:>5.1}mb/s {ms:>5.3}ms/op")
 }
 
 /// Returns the counts of [0, 0], then [2ⁱ⁻¹, 2ⁱ) nanoseconds. They are exact, since no bucket of the HDR layout crosses
@@ -222,18 +215,10 @@ fn breakdown_149(process: u32, run: &Run, out: &mut dyn Write) -> io::Result<()>
             ms(flowop.latency_ns.max),
         )?;
     }
-    let s = &run.summary;
-    writeln!(
-        out,
-        "{prefix}IO Summary: {:>5} ops, {:.3} ops/s, ({:.0}/{:.0} r/w), {:>5.1}mb/s, {:>6.0}us cpu/op, {:>5.1}ms latency",
-        s.ops,
-        s.ops_per_s,
-        s.reads_per_s,
-        s.writes_per_s,
-        s.mib_per_s,
-        cpu_us(run),
-        s.latency_ms.unwrap_or(0.0),
-    )
+    let Summary { ops, ops_per_s, reads_per_s, writes_per_s, mib_per_s, .. } = run.summary;
+    let (cpu, ms) = (cpu_us(run), run.summary.latency_ms.unwrap_or(0.0));
+    let rates = format!("{ops_per_s:.3} ops/s, ({reads_per_s:.0}/{writes_per_s:.0} r/w), {mib_per_s:>5.1}mb/s");
+    writeln!(out, "{prefix}IO Summary: {ops:>5} ops, {rates}, {cpu:>6.0}us cpu/op, {ms:>5.1}ms latency")
 }
 
 /// Writes the breakdown and summary of 1.4, also for `stats snap`.
@@ -242,18 +227,10 @@ pub(crate) fn breakdown_14(process: u32, run: &Run, out: &mut dyn Write) -> io::
     let prefix = format!("{process:>5}: {:.3}: ", run.finished_seconds);
     writeln!(out, "{prefix}Per-Operation Breakdown")?;
     lines_14(run, out)?;
-    let s = &run.summary;
-    writeln!(
-        out,
-        "\n{prefix}\nIO Summary:      {:>5} ops, {:>5.1} ops/s, ({:.0}/{:.0} r/w) {:>5.1}mb/s, {:>6.0}us cpu/op, {:>5.1}ms latency",
-        s.ops,
-        s.ops_per_s,
-        s.reads_per_s,
-        s.writes_per_s,
-        s.mib_per_s,
-        cpu_us(run),
-        s.latency_ms.unwrap_or(0.0),
-    )
+    let Summary { ops, ops_per_s, reads_per_s, writes_per_s, mib_per_s, .. } = run.summary;
+    let (cpu, ms) = (cpu_us(run), run.summary.latency_ms.unwrap_or(0.0));
+    let rates = format!("{ops_per_s:>5.1} ops/s, ({reads_per_s:.0}/{writes_per_s:.0} r/w) {mib_per_s:>5.1}mb/s");
+    writeln!(out, "\n{prefix}\nIO Summary:      {ops:>5} ops, {rates}, {cpu:>6.0}us cpu/op, {ms:>5.1}ms latency")
 }
 
 pub(super) fn lines_14(run: &Run, out: &mut dyn Write) -> io::Result<()> {

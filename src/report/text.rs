@@ -298,20 +298,25 @@ pub(super) fn open_loop(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         let (behind, oldest) = (count(open.backlog, "request"), latency(open.backlog_oldest_seconds * 1e9));
         writeln!(out, "backlog at the end: {behind}, the oldest overdue by {oldest}")?;
     }
-    let names = FlowopLabels::of(run);
     let columns = ["response mean", "p50", "p99", "max", "lateness p50", "p99"];
     let mut table =
         Table::new([("flowop", Align::Left)].into_iter().chain(columns.map(|heading| (heading, Align::Right))));
-    for flowop in &run.flowops {
-        if let (Some(response), Some(lateness)) = (&flowop.response_ns, &flowop.lateness_ns) {
-            let (response, lateness) = (response.shown(flowop.ops), lateness.shown(flowop.ops));
-            let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
-            let mut cells = vec![names.label(flowop), response.mean.map_or_else(|| "-".to_owned(), latency)];
-            cells.extend([response.p50, response.p99, response.max, lateness.p50, lateness.p99].map(ns));
-            table.row(cells);
-        }
-    }
+    responses(run).for_each(|row| _ = table.row(row));
     if table.is_empty() { Ok(()) } else { write!(out, "{}", table.render_within(WIDTH)) }
+}
+
+/// The rows of the response times of an open loop: the label of the flowop, mean, median, 99th percentile and maximum, then
+/// median and 99th percentile of the lateness.
+pub(crate) fn responses(run: &Run) -> impl Iterator<Item = [String; 7]> {
+    let names = FlowopLabels::of(run);
+    run.flowops.iter().filter_map(move |flowop| {
+        let [response, lateness] = [flowop.response_ns?, flowop.lateness_ns?].map(|times| times.shown(flowop.ops));
+        let ns = |ns: Option<f64>| ns.map_or_else(|| "-".to_owned(), latency);
+        let [p50, p99, max, late_p50, late_p99] =
+            [response.p50, response.p99, response.max, lateness.p50, lateness.p99]
+                .map(|time| ns(time.map(|time| time as f64)));
+        Some([names.label(flowop), ns(response.mean), p50, p99, max, late_p50, late_p99])
+    })
 }
 
 /// Returns a labelled line for each further figure that is not empty.

@@ -23,6 +23,14 @@ impl OpCx<'_> {
         self.failed(what, errno, file)
     }
 
+    /// The same for one of several calls of an operation, after so many further calls and so many bytes, which count.
+    #[cold]
+    pub(crate) fn failed_after(&mut self, calls: u64, bytes: u64, what: &str, errno: Errno, slot: usize) -> Stop {
+        self.cell().add_calls(calls);
+        self.moved(bytes);
+        self.failed_in_slot(what, errno, slot)
+    }
+
     /// Returns the failure to open a directory of a set, of a file in it if it is known.
     #[cold]
     pub(crate) fn dir_failed(&mut self, errno: Errno, file: Option<FileRef>) -> Stop {

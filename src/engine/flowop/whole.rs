@@ -130,11 +130,7 @@ fn read_whole(args: &Args<'_>) -> BuiltOp {
                         break;
                     }
                 }
-                Err(errno) => {
-                    cx.cell().add_calls(calls);
-                    cx.moved(bytes);
-                    return Err(cx.failed_in_slot("read failed", errno, slot));
-                }
+                Err(errno) => return Err(cx.failed_after(calls, bytes, "read failed", errno, slot)),
             }
             // The operation counts as one call: only the calls before the last are added.
             if cx.expired() {
@@ -178,11 +174,7 @@ fn send_file(args: &Args<'_>) -> BuiltOp {
                         break;
                     }
                 }
-                Err(errno) => {
-                    cx.cell().add_calls(calls);
-                    cx.moved(bytes);
-                    return Err(cx.failed_in_slot("sendfile failed", errno, slot));
-                }
+                Err(errno) => return Err(cx.failed_after(calls, bytes, "sendfile failed", errno, slot)),
             }
             if cx.expired() {
                 break;
@@ -284,11 +276,7 @@ impl Step for WriteWholeStep<'_> {
             };
             match write::write_range(cx, slot, range, None) {
                 Ok(written) => bytes += written,
-                Err(errno) => {
-                    cx.cell().add_calls(calls);
-                    cx.moved(bytes);
-                    return Err(cx.failed_in_slot("write failed", errno, slot));
-                }
+                Err(errno) => return Err(cx.failed_after(calls, bytes, "write failed", errno, slot)),
             }
             calls += 1;
             // After a short write no more can be written.

@@ -251,11 +251,7 @@ impl WriteStep<'_> {
             let range = cx.further_data(slot, wanted)?;
             match write_range(cx, slot, range, None) {
                 Ok(written) => bytes += written,
-                Err(errno) => {
-                    cx.cell().add_calls(calls);
-                    cx.moved(bytes);
-                    return Err(cx.failed_in_slot("write failed", errno, slot));
-                }
+                Err(errno) => return Err(cx.failed_after(calls, bytes, "write failed", errno, slot)),
             }
             calls += 1;
             if bytes < len && (!bytes.is_multiple_of(chunk) || cx.expired()) {

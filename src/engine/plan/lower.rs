@@ -289,15 +289,7 @@ fn lower_thread(
         .filter_map(|step| {
             Some(match step {
                 Draft::Op { local, iters } => PlanStep::Op { local, iters, op: ops[local].clone()? },
-                Draft::Start { local } => {
-                    PlanStep::Op { local, iters: Quantity::Const(1), op: flowop::measure_start() }
-                }
-                Draft::Enter { name, iters, leave } => PlanStep::Enter { name, iters, leave },
-                Draft::Leave { enter } => PlanStep::Leave { enter },
-                Draft::Choose { upto, starts, end, shuffled } => PlanStep::Choose { upto, starts, end, shuffled },
-                Draft::Jump(to) => PlanStep::Jump(to),
-                Draft::Gather { group, release } => PlanStep::Gather { group, release },
-                Draft::Release => PlanStep::Release,
+                Draft::Step(step) => step,
             })
         })
         .collect();

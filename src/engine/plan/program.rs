@@ -1,8 +1,9 @@
 //! Unrolls the body of a thread: composites become ranges of steps, arguments become values, and every flowop with
 //! counters gets its number. Names are resolved later, when all flowops of all threads are known.
 
+use super::PlanStep;
 use super::values::{ExactValue, evaluate, evaluate_flowop, exact_values};
-use crate::flowop::{MEASURE, TRANSACTION};
+use crate::flowop::{self, MEASURE, TRANSACTION};
 use crate::random::Quantity;
 use std::sync::Arc;
 use wml_language::diag::{self, Code, Diagnostic};
@@ -28,34 +29,8 @@ pub(super) struct Pending {
 /// A step whose flowop is still pending.
 #[derive(Debug)]
 pub(super) enum Draft {
-    Op {
-        local: usize,
-        iters: Quantity,
-    },
-    /// The start of what a `measure=` measures; `local` is its row.
-    Start {
-        local: usize,
-    },
-    Enter {
-        name: Option<String>,
-        iters: Quantity,
-        leave: usize,
-    },
-    Leave {
-        enter: usize,
-    },
-    Choose {
-        upto: Vec<f64>,
-        starts: Vec<usize>,
-        end: usize,
-        shuffled: bool,
-    },
-    Jump(usize),
-    Gather {
-        group: usize,
-        release: usize,
-    },
-    Release,
+    Op { local: usize, iters: Quantity },
+    Step(PlanStep),
 }
 
 /// How a mix draws its flowops.
@@ -154,7 +129,7 @@ impl<'a> Unroller<'a> {
     fn begin_mix(&mut self, values: &Evaluated) -> Option<MixDraft> {
         let how = Mix::of(values)?;
         let choose = self.drafts.len();
-        self.drafts.push(Draft::Jump(0));
+        self.drafts.push(Draft::Step(PlanStep::Jump(0)));
         Some(MixDraft { how, choose, sum: 0.0, upto: Vec::new(), starts: Vec::new(), jumps: Vec::new() })
     }
 
@@ -163,9 +138,9 @@ impl<'a> Unroller<'a> {
         let Some(MixDraft { how, choose, upto, starts, jumps, .. }) = mix else { return };
         let end = self.drafts.len();
         for jump in jumps {
-            self.drafts[jump] = Draft::Jump(end);
+            self.drafts[jump] = Draft::Step(PlanStep::Jump(end));
         }
-        self.drafts[choose] = Draft::Choose { upto, starts, end, shuffled: how == Mix::Shuffled };
+        self.drafts[choose] = Draft::Step(PlanStep::Choose { upto, starts, end, shuffled: how == Mix::Shuffled });
     }
 
     /// Begins what `measure=` measures, if these attributes have it: an iteration of a thread, or the use of a
@@ -190,7 +165,8 @@ impl<'a> Unroller<'a> {
         let transaction = self.transaction.as_ref() == Some(&name);
         let (composites, values) = (self.uses.clone(), Evaluated::default());
         self.pending.push(Pending { name, composites, spec: &MEASURE, values, transaction, span });
-        self.drafts.push(Draft::Start { local });
+        let (iters, op) = (Quantity::Const(1), flowop::measure_start());
+        self.drafts.push(Draft::Step(PlanStep::Op { local, iters, op }));
         Some(local)
     }
 
@@ -205,14 +181,14 @@ impl<'a> Unroller<'a> {
     }
 
     fn open(&mut self, name: Option<String>, iters: Quantity) -> usize {
-        self.drafts.push(Draft::Enter { name, iters, leave: 0 });
+        self.drafts.push(Draft::Step(PlanStep::Enter { name, iters, leave: 0 }));
         self.drafts.len() - 1
     }
 
     fn close(&mut self, enter: usize) {
         let here = self.drafts.len();
-        self.drafts.push(Draft::Leave { enter });
-        if let Draft::Enter { leave, .. } = &mut self.drafts[enter] {
+        self.drafts.push(Draft::Step(PlanStep::Leave { enter }));
+        if let Draft::Step(PlanStep::Enter { leave, .. }) = &mut self.drafts[enter] {
             *leave = here;
         }
     }
@@ -402,7 +378,7 @@ impl<'a> Unrolled<'a> for ThreadBody<'_, 'a> {
     fn end(&mut self, level: &mut Level) {
         if let Some(mix) = &mut level.mix {
             mix.jumps.push(self.own.drafts.len());
-            self.own.drafts.push(Draft::Jump(0));
+            self.own.drafts.push(Draft::Step(PlanStep::Jump(0)));
         }
     }
 
@@ -424,7 +400,7 @@ impl ThreadBody<'_, '_> {
             return None;
         }
         self.own.group = Some(name.to_owned());
-        self.own.drafts.push(Draft::Gather { group: self.own.groups, release: 0 });
+        self.own.drafts.push(Draft::Step(PlanStep::Gather { group: self.own.groups, release: 0 }));
         self.own.groups += 1;
         Some(self.own.drafts.len() - 1)
     }
@@ -433,8 +409,8 @@ impl ThreadBody<'_, '_> {
     fn release(&mut self, gather: usize) {
         let here = self.own.drafts.len();
         self.own.group = None;
-        self.own.drafts.push(Draft::Release);
-        if let Draft::Gather { release, .. } = &mut self.own.drafts[gather] {
+        self.own.drafts.push(Draft::Step(PlanStep::Release));
+        if let Draft::Step(PlanStep::Gather { release, .. }) = &mut self.own.drafts[gather] {
             *release = here;
         }
     }
