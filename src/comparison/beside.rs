@@ -68,7 +68,7 @@ impl Published {
     }
 
     /// The metrics of its lines that are not among these, nor the same throughputs in another unit.
-    pub fn metrics_besides(&self, known: &[String]) -> Vec<Metric> {
+    pub(crate) fn metrics_besides(&self, known: &[String]) -> Vec<Metric> {
         let at = self.headings.iter().position(|heading| heading == METRIC);
         let named: IndexSet<&String> =
             at.into_iter().flat_map(|at| self.rows.iter().map(move |row| &row[at])).collect();
@@ -77,7 +77,7 @@ impl Published {
     }
 
     /// True if a heading is the name of a factor.
-    pub fn has_factor_of(&self, result: &Factorial) -> bool {
+    pub(crate) fn has_factor_of(&self, result: &Factorial) -> bool {
         result.factors.iter().any(|factor| self.headings.contains(&factor.name))
     }
 

@@ -31,7 +31,7 @@ impl Caution {
     }
 
     /// A caution that is a note, in its own words.
-    pub fn of_note(leaves: Usability, note: &str) -> Self {
+    pub(crate) fn of_note(leaves: Usability, note: &str) -> Self {
         Self { notes: vec![note.to_owned()], ..Self::new(leaves, note) }
     }
 

@@ -17,7 +17,7 @@ pub enum DrawRule {
 
 impl DrawRule {
     /// What it says in a file.
-    pub const PRINTED: &str = "printed";
+    pub(crate) const PRINTED: &str = "printed";
 
     pub fn is_default(&self) -> bool {
         *self == Self::default()

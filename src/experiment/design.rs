@@ -280,7 +280,7 @@ impl Design {
 
     /// The end of the experiment after these runs, when its budget is exhausted. `None` if the runs are too few for a result,
     /// or not balanced between the arms.
-    pub fn early_end(&self) -> Option<DesignEnd> {
+    pub(crate) fn early_end(&self) -> Option<DesignEnd> {
         let is_balanced = self.made >= self.least && self.made.is_multiple_of(self.block_len());
         let look = match self.stop {
             StoppingRule::Verdict { blocks: Blocks::UntilClear, .. } => next_look(self.made / 4),
@@ -307,7 +307,7 @@ impl Design {
     /// The total number of runs of which the last ends within the time `left`, if each takes as long as the longest of its
     /// arm so far. Only whole blocks count, and at least the runs without which there is no result. `None` as long as the
     /// time of a run is unknown and time is left.
-    pub fn runs_within(&self, left: Duration) -> Option<usize> {
+    pub(crate) fn runs_within(&self, left: Duration) -> Option<usize> {
         let block = self.block_len();
         // A block that was begun is completed.
         let begun = self.made.next_multiple_of(block);

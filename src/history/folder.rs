@@ -166,7 +166,7 @@ impl HistoryFolder {
     }
 
     /// The path for the results of what is made again in a night. It does not exist.
-    pub fn second_results(&self, name: &str) -> io::Result<PathBuf> {
+    pub(crate) fn second_results(&self, name: &str) -> io::Result<PathBuf> {
         let dir = self.dir.enter_or_make(OsStr::new(SECOND))?;
         let names = std::iter::once(name.to_owned()).chain((2..).map(|n| format!("{name}.{n}")));
         for name in names {

@@ -190,7 +190,7 @@ impl NightReport {
 
     /// What is worth telling of the night since which a test is worse: the conditions of that night and of the last good
     /// one. `None` if it is not worse.
-    pub fn boundary_sheet(&self, of: &TestName) -> Option<Sheet> {
+    pub(crate) fn boundary_sheet(&self, of: &TestName) -> Option<Sheet> {
         let test = self.test(of)?;
         let boundary = test.boundary.as_ref()?;
         let of_night = |what: &str, night: &BoundaryNight| -> Vec<String> {
@@ -217,7 +217,7 @@ impl NightReport {
     }
 
     /// The nights of a test, the last one at the end; `None` if the report has no such test.
-    pub fn course_sheet(&self, of: &TestName) -> Option<Sheet> {
+    pub(crate) fn course_sheet(&self, of: &TestName) -> Option<Sheet> {
         let test = self.test(of)?;
         let columns = [SheetColumn::words("night"), SheetColumn::numbers("figure"), SheetColumn::numbers("change")];
         let columns = columns.into_iter().chain([SheetColumn::numbers("runs"), SheetColumn::words("what changed")]);

@@ -90,12 +90,12 @@ impl History {
     }
 
     /// The last night.
-    pub fn last_night(&self) -> Option<&str> {
+    pub(crate) fn last_night(&self) -> Option<&str> {
         self.runs.iter().map(|run| run.night.as_str()).max()
     }
 
     /// The first of the last nights of this number; `None` if there are no more than these.
-    pub fn first_of_last(&self, number: usize) -> Option<&str> {
+    pub(crate) fn first_of_last(&self, number: usize) -> Option<&str> {
         let nights: BTreeSet<&str> = self.runs.iter().map(|run| run.night.as_str()).collect();
         nights.into_iter().rev().nth(number.saturating_sub(1))
     }
@@ -126,7 +126,7 @@ impl History {
     }
 
     /// The nights of a test, in their order.
-    pub fn nights_of(&self, of: &TestName) -> BTreeSet<&str> {
+    pub(crate) fn nights_of(&self, of: &TestName) -> BTreeSet<&str> {
         self.runs.iter().filter(|run| of.is(&run.test, &run.place)).map(|run| run.night.as_str()).collect()
     }
 

@@ -87,7 +87,7 @@ impl Outputs {
     }
 
     /// Sets the script's entry in the result. `script`: its path and text. `dialect`: its name and the reason for it.
-    pub fn describe_script(&mut self, script: (&str, &str), dialect: (&str, &str), origin: ScriptOrigin) {
+    pub(crate) fn describe_script(&mut self, script: (&str, &str), dialect: (&str, &str), origin: ScriptOrigin) {
         self.redaction.describe_script(&mut self.document, script, dialect, origin);
     }
 
@@ -97,14 +97,14 @@ impl Outputs {
     }
 
     /// Closes the files of `--json`, `--trace` and `--append` without writing to them.
-    pub fn give_up_outputs(&mut self) {
+    pub(crate) fn give_up_outputs(&mut self) {
         (self.json, self.table) = (None, None);
         self.trace.iter_mut().for_each(TraceFile::close);
     }
 
     /// Opens the outputs that the command line names. Called before any file is created, so that a wrong path costs no
     /// time. `scripts` are files that are read.
-    pub fn open_outputs(&mut self, scripts: &[PathBuf]) -> Result<(), Failure> {
+    pub(crate) fn open_outputs(&mut self, scripts: &[PathBuf]) -> Result<(), Failure> {
         let named = self.named_outputs();
         let named = named.iter().map(|(_, path)| *path).chain([&self.settings.results]);
         let places = named.filter_map(|path| std::path::absolute(path).ok()).collect();
@@ -195,7 +195,7 @@ impl Outputs {
     }
 
     /// Checks that the results directory is writable, or can be created. Creates nothing.
-    pub fn check_results(&self) -> Result<(), Failure> {
+    pub(crate) fn check_results(&self) -> Result<(), Failure> {
         let checked = self.results.check();
         checked.map_err(|e| unwritable("results directory", &self.settings.results, &e, "--results"))
     }
@@ -230,7 +230,7 @@ impl Outputs {
     }
 
     /// True if a file is one that this session replaces.
-    pub fn is_output(&self, path: &Path) -> bool {
+    pub(crate) fn is_output(&self, path: &Path) -> bool {
         let outputs = [self.json.as_ref().and_then(json::Writer::id), self.trace.as_ref().and_then(TraceFile::id)];
         file_id(path).is_some_and(|id| outputs.contains(&Some(id)))
     }
@@ -304,7 +304,7 @@ impl Outputs {
 
     /// `stats directory`: sets the directory of the script's files. Filebench changes into it, so that a second one is
     /// relative to the first.
-    pub fn results_directory(
+    pub(crate) fn results_directory(
         &mut self,
         dir: &Spanned<String>,
         map: &SourceMap,

@@ -17,7 +17,7 @@ const PATH: &str = "(path)";
 
 /// Where a script comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ScriptOrigin {
+pub(crate) enum ScriptOrigin {
     /// It is shipped with the program: its name says nothing about the machine.
     Shipped,
     /// It has another origin.

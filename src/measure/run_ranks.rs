@@ -90,7 +90,7 @@ impl RunRanks {
     /// Compares the next run on this rank with that on rank 0. Every rank calls this before it creates anything, whatever the
     /// result of its own checks, `checked`, is. `script`: its digest. `own`: the conditions that the session knows. Returns
     /// the result of the checks, or an error if a rank differs.
-    pub fn agree_on_run<T>(
+    pub(crate) fn agree_on_run<T>(
         &self,
         checked: Result<T, Failure>,
         script: &str,
@@ -161,11 +161,11 @@ impl RunRanks {
     }
 
     /// Waits until all ranks have called this. An error if some do not answer.
-    pub fn wait_for_ranks(&self) -> Result<(), Failure> {
+    pub(crate) fn wait_for_ranks(&self) -> Result<(), Failure> {
         Ok(self.settings.together.wait()?)
     }
 
-    pub fn own_part(&self, plan: Plan) -> Result<Plan, Failure> {
+    pub(crate) fn own_part(&self, plan: Plan) -> Result<Plan, Failure> {
         let together = &self.settings.together;
         match self.settings.division {
             Division::Copy => Ok(plan),
@@ -190,7 +190,7 @@ impl RunRanks {
     }
 
     /// Returns the predefined variables that differ between ranks, with their values on rank 0.
-    pub fn variables_of_first(&self) -> [(Predefined, ModelValue); 2] {
+    pub(crate) fn variables_of_first(&self) -> [(Predefined, ModelValue); 2] {
         let host = self.settings.together.hosts().first().map_or("", String::as_str);
         [(predefined::RANK, 0.into()), (predefined::HOST, host.into())]
     }

@@ -136,7 +136,7 @@ impl Runner {
     }
 
     /// `create files`: prepares the file sets of a plan on disk now. `map`: the source texts of the plan.
-    pub fn create_files(&mut self, plan: &Plan, map: &SourceMap, front: &mut dyn Front) -> Result<(), Failure> {
+    pub(crate) fn create_files(&mut self, plan: &Plan, map: &SourceMap, front: &mut dyn Front) -> Result<(), Failure> {
         let roots = plan.filesets.iter().map(FilesetSpec::root).collect();
         let _watch = self.watch.begin(Stage::Prepare, "checking the file sets", roots);
         let request = PrepareRequest { purpose: Purpose::CreateOnly, as_is: self.settings.as_is };
@@ -432,7 +432,7 @@ impl Runner {
     }
 
     /// `system`: runs a command and returns its exit status. A signal ends the command; then the result is `None`.
-    pub fn run_command(&mut self, command: &str, front: &mut dyn Front) -> io::Result<Option<ExitStatus>> {
+    pub(crate) fn run_command(&mut self, command: &str, front: &mut dyn Front) -> io::Result<Option<ExitStatus>> {
         // The command may change the trees, and mount file systems over them.
         self.sets.invalidate_stamps();
         // As in Filebench, `stats directory` sets the directory of later commands too.
@@ -446,7 +446,7 @@ impl Runner {
 
     /// Records the status of the work so far, and in the result whether it is complete. Called when the script has been
     /// executed, and again when its processes have ended.
-    pub fn end_script(&mut self, status: Status) {
+    pub(crate) fn end_script(&mut self, status: Status) {
         self.watch.note_status(status);
         self.outputs.document.complete = self.watch.worst() == Status::Done;
     }

@@ -74,7 +74,7 @@ impl Watch {
     }
 
     /// Records the status of the work so far. The worst one is the exit status if the session ends now.
-    pub fn note_status(&self, status: Status) {
+    pub(crate) fn note_status(&self, status: Status) {
         let mut worst = self.worst.lock();
         *worst = status.max(*worst);
     }
@@ -90,7 +90,7 @@ impl Watch {
     }
 
     /// Clears a signal that was handled, so that it does not end the next run.
-    pub fn clear_interrupt(&self) {
+    pub(crate) fn clear_interrupt(&self) {
         self.interrupt.store(0, SeqCst);
     }
 

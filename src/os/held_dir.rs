@@ -243,7 +243,7 @@ impl HeldDir {
     }
 
     /// Opens a pipe or a device for writing; see `handle::open_stream`.
-    pub fn open_stream(&self, name: &OsStr) -> io::Result<Option<File>> {
+    pub(crate) fn open_stream(&self, name: &OsStr) -> io::Result<Option<File>> {
         handle::open_stream(&self.fd, name)
     }
 

@@ -142,7 +142,7 @@ impl RankGroup {
 
     /// True if this rank can't rely on rank 0 to report for it: it has been told of lost ranks, or rank 0 does not
     /// answer.
-    pub fn has_lost_ranks(&self) -> bool {
+    pub(crate) fn has_lost_ranks(&self) -> bool {
         let state = self.mail.state.lock();
         !state.lost.is_empty() || self.silent(&state, 0).is_some()
     }

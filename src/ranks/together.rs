@@ -68,7 +68,7 @@ impl Together {
     }
 
     /// The number of different hosts, at least 1.
-    pub fn distinct_hosts(&self) -> usize {
+    pub(crate) fn distinct_hosts(&self) -> usize {
         self.hosts.iter().collect::<BTreeSet<_>>().len()
     }
 
@@ -78,7 +78,7 @@ impl Together {
     }
 
     /// Where threads of the ranks meet during a run.
-    pub fn meeting_place(&self) -> Option<Arc<dyn MeetingPlace>> {
+    pub(crate) fn meeting_place(&self) -> Option<Arc<dyn MeetingPlace>> {
         self.others.clone().map(|others| others as Arc<dyn MeetingPlace>)
     }
 
@@ -117,7 +117,7 @@ impl Together {
     }
 
     /// The same, with data for all ranks. Returns the data of all ranks, in the order of their numbers.
-    pub fn agree_with<T, M: Serialize + DeserializeOwned>(
+    pub(crate) fn agree_with<T, M: Serialize + DeserializeOwned>(
         &self,
         step: &str,
         own: Result<(T, M), Failure>,
@@ -201,7 +201,7 @@ impl Together {
     }
 
     /// A failure that all ranks find, and rank 0 explains.
-    pub fn say_once(&self, failure: Failure) -> Failure {
+    pub(crate) fn say_once(&self, failure: Failure) -> Failure {
         if self.rank == 0 { failure } else { Failure::unexplained(failure.status) }
     }
 

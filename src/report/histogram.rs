@@ -10,7 +10,7 @@ use crate::result::snapshot::Dist;
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The heights that a line of them has.
-pub const EIGHTHS: usize = BLOCKS.len() - 1;
+pub(crate) const EIGHTHS: usize = BLOCKS.len() - 1;
 
 /// Labels of the decades, from 1 ns to 1000 s.
 const DECADES: [&str; 13] =
@@ -18,7 +18,7 @@ const DECADES: [&str; 13] =
 
 /// The common axis: whole decades of equal width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Axis {
+pub(crate) struct Axis {
     first: usize,
     decades: usize,
     per_decade: usize,
@@ -27,7 +27,7 @@ pub struct Axis {
 impl Axis {
     /// Returns an axis that contains all distributions and is at most `width` characters wide, but at least one
     /// character per decade. Returns `None` if all are empty.
-    pub fn of<'a>(dists: impl IntoIterator<Item = &'a Dist>, width: usize) -> Option<Self> {
+    pub(crate) fn of<'a>(dists: impl IntoIterator<Item = &'a Dist>, width: usize) -> Option<Self> {
         let extremes = dists.into_iter().filter(|d| d.count > 0).map(|d| (d.min, d.max));
         let (min, max) = extremes.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
         let first = decade(min);
@@ -36,7 +36,7 @@ impl Axis {
     }
 
     /// The number of columns.
-    pub fn width(self) -> usize {
+    pub(crate) fn width(self) -> usize {
         self.decades * self.per_decade
     }
 
@@ -47,12 +47,12 @@ impl Axis {
     }
 
     /// Returns the line of a distribution, with one block character per column of the axis.
-    pub fn draw(self, dist: &Dist) -> String {
+    pub(crate) fn draw(self, dist: &Dist) -> String {
         self.chart(dist, 1).concat()
     }
 
     /// Returns the same in several lines, the highest first.
-    pub fn chart(self, dist: &Dist, lines: usize) -> Vec<String> {
+    pub(crate) fn chart(self, dist: &Dist, lines: usize) -> Vec<String> {
         let mut columns = vec![0_u64; self.width()];
         for (index, n) in dist.recorded() {
             // The outermost buckets may extend beyond the minimum and maximum into another column.
@@ -66,7 +66,7 @@ impl Axis {
 
     /// The labels of the decades, each at its first column, without those that would touch another or end behind column
     /// `most`.
-    pub fn labels(self, most: usize) -> String {
+    pub(crate) fn labels(self, most: usize) -> String {
         let mut line = String::new();
         let mut end = 0;
         for i in 0..self.decades {
@@ -87,7 +87,7 @@ fn decade(ns: u64) -> usize {
 }
 
 /// Draws columns of these heights, in eighths of a line. Returns the lines, the highest first.
-pub fn bars(heights: &[usize], lines: usize) -> Vec<String> {
+pub(crate) fn bars(heights: &[usize], lines: usize) -> Vec<String> {
     let line = |below: usize| {
         let block = |height: &usize| BLOCKS[height.saturating_sub(below * EIGHTHS).min(EIGHTHS)];
         heights.iter().map(block).collect::<String>().trim_end().to_owned()

@@ -27,11 +27,11 @@ pub struct ReportSize {
 
 impl ReportSize {
     /// What is assumed of a pipe.
-    pub const PIPE: Self = Self { width: WIDTH, height: None };
+    pub(crate) const PIPE: Self = Self { width: WIDTH, height: None };
 }
 
 /// `--format text` of a run.
-pub struct ScreenReport {
+pub(crate) struct ScreenReport {
     /// The size of the screen when the report is written.
     pub size: fn() -> ReportSize,
 }

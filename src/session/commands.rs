@@ -61,7 +61,7 @@ impl Session {
     }
 
     /// Whether `quit` was executed.
-    pub fn has_quit(&self) -> bool {
+    pub(crate) fn has_quit(&self) -> bool {
         self.flow.quit
     }
 
@@ -429,7 +429,7 @@ impl Session {
     }
 
     /// The usage lines, with the values of their variables.
-    pub fn usage_lines(&self) -> Vec<String> {
+    pub(crate) fn usage_lines(&self) -> Vec<String> {
         self.loaded.usage.iter().map(|text| self.text_or_written(text)).collect()
     }
 

@@ -98,12 +98,12 @@ impl NotFound {
 }
 
 /// The error that the name of a script is that of an experiment, with its help.
-pub fn instead_of_script(name: &str) -> (String, String) {
+pub(crate) fn instead_of_script(name: &str) -> (String, String) {
     (format!("`{name}` is an experiment, not a script"), format!("`wmlrun experiment {name}` makes its runs"))
 }
 
 /// The help for the path of a script that does not exist.
-pub fn missing_file_help(path: &str) -> String {
+pub(crate) fn missing_file_help(path: &str) -> String {
     match similar_path(Path::new(path), false) {
         Some(near) => format!("did you mean `{}`?", near.display()),
         None => "check the path: no name like it is in that directory".to_owned(),
@@ -123,7 +123,7 @@ pub fn help(error: &io::Error) -> &'static str {
 }
 
 /// True if a text is a result instead of a script: JSON, or the log of Filebench. A script begins with neither.
-pub fn is_result(text: &str) -> bool {
+pub(crate) fn is_result(text: &str) -> bool {
     let Some(first) = text.lines().map(str::trim).find(|line| !line.is_empty()) else { return false };
     let is_time = |word: &str| word.parse::<f64>().is_ok();
     let is_log = || {
@@ -151,7 +151,7 @@ pub fn find(name: &str, beside: Option<&Path>) -> Result<FoundScript, NotFound> 
 }
 
 /// The same for a name on the command line, which may be a pipe. `read` reads a file or a pipe.
-pub fn find_named(name: &str, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> Result<FoundScript, NotFound> {
+pub(crate) fn find_named(name: &str, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> Result<FoundScript, NotFound> {
     find_in(name, None, true, &read)
 }
 
@@ -196,18 +196,18 @@ pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// The folder of a script, where texts that it loads are searched for first.
-pub fn folder_of(name: &str) -> Option<PathBuf> {
+pub(crate) fn folder_of(name: &str) -> Option<PathBuf> {
     Path::new(name).parent().filter(|dir| dir.is_dir()).map(PathBuf::from)
 }
 
 /// The personality that a script is, by its name in messages and its text: a file may have any name.
-pub fn shipped_as(name: &str, text: &str) -> Option<&'static str> {
+pub(crate) fn shipped_as(name: &str, text: &str) -> Option<&'static str> {
     let (personality, shipped) = personality(name.strip_suffix(SHIPPED)?)?;
     (shipped == text).then_some(personality)
 }
 
 /// Whether a script is a file outside a folder (the current one by default).
-pub fn is_elsewhere(found: &FoundScript, beside: Option<&Path>) -> bool {
+pub(crate) fn is_elsewhere(found: &FoundScript, beside: Option<&Path>) -> bool {
     let Some(path) = &found.path else { return false };
     let beside = beside.filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match (std::fs::canonicalize(path), std::fs::canonicalize(beside)) {

@@ -94,7 +94,7 @@ fn digests<'a>(texts: impl Iterator<Item = &'a LoadedText>) -> Vec<String> {
 
 impl Session {
     /// Returns the digests of all texts that have been loaded.
-    pub fn loaded_digests(&self) -> Vec<String> {
+    pub(crate) fn loaded_digests(&self) -> Vec<String> {
         digests(self.loaded.texts.iter())
     }
 

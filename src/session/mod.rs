@@ -239,7 +239,7 @@ impl Session {
     }
 
     /// Fails at the first command for the shell that the settings do not permit.
-    pub fn check_permission(&self, model: &model::Model) -> Result<(), Failure> {
+    pub(crate) fn check_permission(&self, model: &model::Model) -> Result<(), Failure> {
         self.refused(&model.commands).map_or(Ok(()), |found| Err(self.not_permitted(found)))
     }
 

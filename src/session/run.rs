@@ -188,7 +188,7 @@ impl Session {
     }
 
     /// Does the same, and returns what was written too.
-    pub fn finish_with_result(mut self, front: &mut dyn Front) -> (Status, Outputs) {
+    pub(crate) fn finish_with_result(mut self, front: &mut dyn Front) -> (Status, Outputs) {
         let secrets = self.secrets();
         let status = self.flow.processes.shutdown(&mut self.runner, &secrets, front);
         self.runner.finish(status, front)
@@ -388,7 +388,7 @@ impl Session {
 
     /// Checks, without creating anything, that the directories of a plan exist, or can be created, on file systems that are
     /// allowed.
-    pub fn check_places(&self, plan: &Plan) -> Result<(), Failure> {
+    pub(crate) fn check_places(&self, plan: &Plan) -> Result<(), Failure> {
         if let Some(dirs) = self.dirs_of_user() {
             dirs.missing(&self.runner.settings)?;
         }

@@ -73,7 +73,7 @@ impl TracedCall {
 
     /// True for a write that waits until its data is on the device: to a file that was opened with `O_SYNC` or `O_DSYNC`,
     /// or one that asks for it itself.
-    pub fn is_synchronous(&self) -> bool {
+    pub(crate) fn is_synchronous(&self) -> bool {
         let kind = self.kind.get();
         let asks = if kind.name == "pwritev2" { libc::RWF_DSYNC | libc::RWF_SYNC } else { libc::O_DSYNC };
         kind.class == CallClass::Write && self.flags.is_some_and(|flags| flags as i32 & asks != 0)

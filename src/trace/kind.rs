@@ -156,12 +156,12 @@ impl KindId {
     }
 
     /// The kind of a system call, by its number.
-    pub fn of_syscall(number: i64) -> Option<Self> {
+    pub(crate) fn of_syscall(number: i64) -> Option<Self> {
         Self::find(|kind| kind.from == KindSource::Syscall(Some(number)))
     }
 
     /// The kind of an operation of `io_uring`, by its code.
-    pub fn of_uring(code: u8) -> Option<Self> {
+    pub(crate) fn of_uring(code: u8) -> Option<Self> {
         Self::find(|kind| kind.from == KindSource::Uring(code))
     }
 }

@@ -77,7 +77,7 @@ impl<R: Read> TraceReader<R> {
     }
 
     /// How many bytes at the end are no whole block; `None` if the trace has its end.
-    pub fn cut_short(&self) -> Option<u64> {
+    pub(crate) fn cut_short(&self) -> Option<u64> {
         self.cut_short
     }
 

@@ -197,7 +197,7 @@ impl<'a> TraceResolver<'a> {
     }
 
     /// The source tells the working directory of a process.
-    pub fn cwd_is(&mut self, thread: u32, process: u32, path: &[u8]) {
+    pub(crate) fn cwd_is(&mut self, thread: u32, process: u32, path: &[u8]) {
         let path = self.paths.resolve(PathId::ROOT, path);
         *self.processes.thread(thread, process).cwd.borrow_mut() = Some(path);
     }

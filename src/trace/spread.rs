@@ -73,7 +73,7 @@ impl Spread {
     }
 
     /// The numbers that came most often, each with its share of all; none if they are rounded.
-    pub fn most_frequent(&self, most: usize) -> Vec<(u64, f64)> {
+    pub(crate) fn most_frequent(&self, most: usize) -> Vec<(u64, f64)> {
         if self.is_rounded {
             return Vec::new();
         }

@@ -143,7 +143,7 @@ impl TraceSummary {
     }
 
     /// How many threads made a thousandth of the calls or more.
-    pub fn working_threads(&self) -> usize {
+    pub(crate) fn working_threads(&self) -> usize {
         let calls = self.calls();
         self.threads.values().filter(|n| *n * 1000 >= calls).count()
     }
@@ -154,7 +154,7 @@ impl TraceSummary {
     }
 
     /// The share of that time, of 1.
-    pub fn time_share(&self, class: CallClass) -> f64 {
+    pub(crate) fn time_share(&self, class: CallClass) -> f64 {
         let time = self.classes.get(&class).map_or(0, |figures| figures.time);
         time as f64 / self.time().max(1) as f64
     }
@@ -165,7 +165,7 @@ impl TraceSummary {
     }
 
     /// The calls that are known in part, in words.
-    pub fn known_in_part(&self) -> Option<String> {
+    pub(crate) fn known_in_part(&self) -> Option<String> {
         self.partly_known.text(self.header.recorder == "ebpf")
     }
 

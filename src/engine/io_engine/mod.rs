@@ -45,7 +45,7 @@ impl Handle {
 
     /// Sets the file position.
     #[inline]
-    pub fn seek_to(&mut self, to: SeekFrom) -> Result<()> {
+    pub(crate) fn seek_to(&mut self, to: SeekFrom) -> Result<()> {
         let moved = call(self.fd, |fd| fd::seek(fd, to).map(Some))?;
         self.position = moved.unwrap_or_else(|| match to {
             SeekFrom::Start(offset) => offset,

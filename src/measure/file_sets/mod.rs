@@ -115,7 +115,7 @@ impl FileSets {
     ///
     /// With several ranks one of each host creates it, or one of all ranks if the sets are `shared_by_all`. All ranks call
     /// this.
-    pub fn make_fresh_dir(&mut self, shared_by_all: bool) -> Result<Option<PathBuf>, Failure> {
+    pub(crate) fn make_fresh_dir(&mut self, shared_by_all: bool) -> Result<Option<PathBuf>, Failure> {
         if self.trees.fresh.is_some() || !self.settings.engine.real() {
             return Ok(None);
         }
@@ -133,7 +133,7 @@ impl FileSets {
     }
 
     /// Returns the fresh directory if it was created.
-    pub fn fresh_dir(&self) -> Option<String> {
+    pub(crate) fn fresh_dir(&self) -> Option<String> {
         self.trees.fresh.as_ref().map(|dir| dir.display().to_string())
     }
 
@@ -302,7 +302,7 @@ impl FileSets {
 
     /// Releases the sets after a run, so that between runs no file of them is open or locked. If several ranks have
     /// prepared the sets, all of them call this, and no tree is unlocked while a rank uses it.
-    pub fn release_sets(&mut self) {
+    pub(crate) fn release_sets(&mut self) {
         if std::mem::take(&mut self.trees.held_with_ranks) {
             if !self.watch.is_stalled() {
                 self.trees.sets.iter().for_each(ReadySet::close_part);
@@ -329,7 +329,7 @@ impl FileSets {
 
     /// Makes the next run scan the trees, because another program may have changed them. Differences of an adopted tree
     /// are then not taken for changes of this session.
-    pub fn invalidate_stamps(&mut self) {
+    pub(crate) fn invalidate_stamps(&mut self) {
         self.trees.sets.iter_mut().for_each(|ready| ready.stamp = None);
         self.trees.roots.values_mut().for_each(|root| root.released = None);
     }
@@ -421,7 +421,7 @@ impl FileSets {
     }
 
     /// `shutdown files`: removes the trees.
-    pub fn remove_trees(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
+    pub(crate) fn remove_trees(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
         let _watch = self.removing();
         let mut failed = Vec::new();
         for ready in std::mem::take(&mut self.trees.sets) {
