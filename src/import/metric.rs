@@ -8,8 +8,7 @@ use crate::report::metrics::{
     DIVIDED, LATENCY, METRICS, MetricKind, MetricSource, MetricUnit, MetricWords, PER_MINUTE, REQUEST_RESPONSE,
     REQUESTS, RESPONSE, SECONDS, TRANSACTIONS, VALUE,
 };
-use crate::result::MIN_BEYOND;
-use crate::result::build::divided_times;
+use crate::result::{MIN_BEYOND, divided_times};
 use std::fmt;
 use std::str::FromStr;
 

@@ -2,7 +2,7 @@
 
 use crate::os::kernel_threads::KernelThreads;
 use crate::os::{limits, proc};
-use crate::result::build::CpuTime;
+use crate::result::CpuTime;
 use std::time::Instant;
 
 /// Processor time at one point in time.

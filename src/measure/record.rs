@@ -14,8 +14,8 @@ use crate::plan::{self, Plan, PlanStep};
 use crate::random::Quantity;
 use crate::result::build;
 use crate::result::{
-    BeforeAfter, Counter, FilesetResult, FlowopClass, FlowopResult, Note, NoteCode, OpenLoop, PhaseResult, Repaired,
-    Run, RunFailure, RunState, Straggler, ThreadRequests,
+    BeforeAfter, Counter, FilesetResult, FlowopClass, FlowopResult, Note, NoteCode, OpenLoop, PhaseResult, Run,
+    RunFailure, RunState, Straggler, ThreadRequests,
 };
 use crate::runtime::{ArrivalProgress, Ended, Fault, FaultKind, PacedThread, PhaseTicks, Running, Sample, Waited};
 use crate::spec::IoDirection;
@@ -426,13 +426,7 @@ fn fileset(
         directories: prepared.map_or(set.tree.n_dirs(), |p| p.directories),
         bytes: prepared.map_or(set.tree.bytes_at_start(), |p| p.bytes),
         populate_seconds: prepared.filter(|p| !p.unchanged).map(|p| p.populate_seconds),
-        repaired: prepared.filter(|p| p.reused).map(|p| Repaired {
-            created: p.repairs.created,
-            resized: p.repairs.resized,
-            removed: p.repairs.removed,
-            directories_created: p.repairs.directories_created,
-            directories_removed: p.repairs.directories_removed,
-        }),
+        repaired: prepared.filter(|p| p.reused).map(|p| p.repairs),
         sync_seconds: prepared.filter(|p| !p.unchanged || p.quiesced.is_some()).map(|p| p.sync_seconds),
         ..FilesetResult::default()
     }

@@ -1,9 +1,9 @@
 //! Interim data of a measurement: its time series, and the reports of `psrun`.
 
 use crate::plan::Plan;
-use crate::result::build::{self, CpuTime};
+use crate::result::build;
 use crate::result::snapshot::Snapshot;
-use crate::result::{Interval, Run, timeline};
+use crate::result::{CpuTime, Interval, Run, timeline};
 use crate::runtime::{Running, Sample, Tick};
 use std::time::Duration;
 

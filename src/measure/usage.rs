@@ -4,8 +4,7 @@ use super::cpu::CpuReading;
 use crate::os::energy::EnergyMeter;
 use crate::os::kernel_threads::KernelThreads;
 use crate::os::proc;
-use crate::result::build::CpuTime;
-use crate::result::{BeforeAfter, Energy, Run};
+use crate::result::{BeforeAfter, CpuTime, Energy, Run};
 use std::path::Path;
 use std::time::Instant;
 

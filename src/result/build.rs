@@ -1,40 +1,11 @@
 //! Computes the figures of a result from snapshots of counters. Pure functions: no clock, no system calls.
 
 use super::flowop_result::{COUNTED, Counted};
-use super::{Counter, FlowopClass, FlowopResult, Interval, IntervalFlowop, Latency, Summary};
+use super::{Counter, CpuTime, FlowopClass, FlowopResult, Interval, IntervalFlowop, Latency, Summary};
 use crate::hdr::{self, Quantiles};
 use crate::snapshot::{Dist, Snapshot};
 use wml_os::errno_name;
 use wml_text::size::MIB;
-
-/// Processor time of a run, the input of [`summary`].
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct CpuTime {
-    /// User and system time of the program in seconds, without that of commands; `None` if not measured.
-    pub own_seconds: Option<(f64, f64)>,
-    /// Busy time of all processors that the program may use, summed, in seconds; `None` if unknown.
-    pub system_seconds: Option<f64>,
-    /// Processor time of the kernel's threads in seconds; `None` if unknown.
-    pub kernel_seconds: Option<f64>,
-    /// Number of processors that the program may use.
-    pub processors: u64,
-}
-
-/// The clock ticks per second in which the kernel counts the busy time of processors and of its own threads, `USER_HZ`.
-const TICKS_PER_SECOND: f64 = 100.0;
-
-/// The fewest ticks of a run that give a share. The kernel books each tick on what runs at that moment, and a processor's
-/// count is one tick off at either end: of 50 ticks that are 2 % each, of two ticks a busy processor may look idle.
-const MIN_TICKS: f64 = 50.0;
-
-/// The fewest ticks of processor time that are divided into user and system time.
-const MIN_DIVIDED_TICKS: f64 = 10.0;
-
-/// Returns user and system time if the ticks of the kernel tell them apart: it measures their sum, and divides it by what ran
-/// at each tick. Of few ticks the parts are chance.
-pub fn divided_times(user: f64, system: f64) -> Option<(f64, f64)> {
-    ((user + system) * TICKS_PER_SECOND >= MIN_DIVIDED_TICKS).then_some((user, system))
-}
 
 /// Returns the figures of a distribution; all `None` if it is empty.
 pub fn latency(dist: &Dist) -> Latency {
@@ -92,24 +63,17 @@ pub fn summary<'a>(
 ) -> Summary {
     let mut all = Snapshot::default();
     let (mut reads, mut writes, mut errors) = (0, 0, 0);
-    let (mut commands_user_ns, mut commands_system_ns) = (0, 0);
+    let mut commands_ns = [0, 0];
     for (flowop, snapshot) in parts {
         errors += snapshot.failed();
-        commands_user_ns += snapshot[Counter::UserTime];
-        commands_system_ns += snapshot[Counter::SystemTime];
+        commands_ns[0] += snapshot[Counter::UserTime];
+        commands_ns[1] += snapshot[Counter::SystemTime];
         if flowop.class.is_io() {
             reads += if flowop.reads { snapshot.ops } else { 0 };
             writes += if flowop.writes { snapshot.ops } else { 0 };
             all.merge(snapshot);
         }
     }
-    let user_seconds = cpu.own_seconds.map(|(user, _)| user + commands_user_ns as f64 / 1e9);
-    let system_seconds = cpu.own_seconds.map(|(_, system)| system + commands_system_ns as f64 / 1e9);
-    let us_per_op = |s: f64| (all.ops > 0).then(|| s * 1e6 / all.ops as f64);
-    let available = cpu.processors as f64 * seconds;
-    let of_ticks = |used: Option<f64>| used.filter(|_| seconds * TICKS_PER_SECOND >= MIN_TICKS);
-    let (busy_seconds, kernel_seconds) = (of_ticks(cpu.system_seconds), of_ticks(cpu.kernel_seconds));
-    let share = |used: Option<f64>| used.filter(|_| available > 0.0).map(|used| (used / available).min(1.0));
     Summary {
         ops: all.ops,
         ops_per_s: rate(all.ops, seconds),
@@ -121,14 +85,10 @@ pub fn summary<'a>(
         latency_ms: all.mean().map(|ns| ns / 1e6),
         latency_ns: latency(&all.latency),
         histogram: hdr::encode(&all.latency),
-        cpu_us_per_op: user_seconds.zip(system_seconds).and_then(|(user, system)| us_per_op(user + system)),
-        user_seconds,
-        system_seconds,
-        system_cpu_us_per_op: busy_seconds.and_then(us_per_op),
-        cpu_busy: share(busy_seconds),
-        kernel_busy: share(kernel_seconds),
         errors,
+        ..Summary::default()
     }
+    .with_processors(cpu, seconds, commands_ns)
 }
 
 /// Returns an interval of the time series from the differences of the counters in it ([`Snapshot::minus`]).
@@ -173,7 +133,8 @@ fn rate(n: u64, seconds: f64) -> f64 {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{CpuTime, divided_times, flowop, identity, interval, latency, summary};
+    use super::{CpuTime, flowop, identity, interval, latency, summary};
+    use crate::divided_times;
     use crate::snapshot::{Dist, Snapshot};
     use crate::{Counter, FlowopClass, FlowopResult, Latency};
 

@@ -3,53 +3,6 @@
 use super::{Run, RunState};
 use serde::{Deserialize, Serialize};
 
-/// Totals of the whole run over the flowops of the classes `io` and `aio`, as in Filebench's `IO Summary`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Summary {
-    /// Number of operations.
-    pub ops: u64,
-    /// Operations per second.
-    pub ops_per_s: f64,
-    /// Read operations per second.
-    pub reads_per_s: f64,
-    /// Write operations per second.
-    pub writes_per_s: f64,
-    /// Bytes read and written.
-    pub bytes: u64,
-    /// Throughput in MiB (2²⁰ bytes) per second.
-    pub mib_per_s: f64,
-    /// Bytes of directory entries that listings read; not part of `bytes`.
-    pub listed_bytes: u64,
-    /// Mean latency in milliseconds; null without operations.
-    pub latency_ms: Option<f64>,
-    /// Latency distribution of all operations, from merged histograms.
-    pub latency_ns: Latency,
-    /// Histogram of all operations, merged: `HdrHistogram` V2, deflated, in base64. Absent in results of earlier
-    /// versions.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub histogram: String,
-    /// Processor time (user and system) of the program per operation; null without operations.
-    pub cpu_us_per_op: Option<f64>,
-    /// User time of the program in seconds, with that of commands that the script ran; absent if it was not measured, and
-    /// in results of earlier versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user_seconds: Option<f64>,
-    /// System time of these in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub system_seconds: Option<f64>,
-    /// Busy time per operation of all processors that the program may use, including other programs; null if unknown or
-    /// without operations.
-    pub system_cpu_us_per_op: Option<f64>,
-    /// Share of time that the processors available to the program were busy, 0 to 1; null if unknown.
-    pub cpu_busy: Option<f64>,
-    /// Share of that time in which threads of the kernel used them, such as those of file systems, loop devices and
-    /// write-back, 0 to 1; null if unknown.
-    pub kernel_busy: Option<f64>,
-    /// Number of failed operations of flowops of all classes.
-    pub errors: u64,
-}
-
 /// Bytes of memory of the whole machine, from `/proc/meminfo`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -97,3 +97,22 @@ pub struct Repaired {
     pub directories_created: u64,
     pub directories_removed: u64,
 }
+
+impl Repaired {
+    /// Returns the total number of changes.
+    pub fn total(&self) -> u64 {
+        self.created + self.resized + self.removed + self.directories_created + self.directories_removed
+    }
+
+    /// Returns the sums of two sets of counts.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            created: self.created + other.created,
+            resized: self.resized + other.resized,
+            removed: self.removed + other.removed,
+            directories_created: self.directories_created + other.directories_created,
+            directories_removed: self.directories_removed + other.directories_removed,
+        }
+    }
+}

@@ -3,13 +3,13 @@
 //! All values are computed and deterministic. Tests change the fields that they examine.
 
 use super::LostRank;
-use super::build::{self, CpuTime};
+use super::build;
 use super::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
 use super::ranks::{RankRun, merge_ranks};
 use super::snapshot::{Dist, Snapshot};
 use super::{
-    BeforeAfter, CacheState, Counter, DeviceBytes, Document, Environment, FilesetResult, FlowopClass, FlowopResult,
-    Interval, Note, Run, RunEnvironment, Script, Warmup,
+    BeforeAfter, CacheState, Counter, CpuTime, DeviceBytes, Document, Environment, FilesetResult, FlowopClass,
+    FlowopResult, Interval, Note, Run, RunEnvironment, Script, Warmup,
 };
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use wml_os::{fd, limits, path};
+use wml_result::Repaired;
 use wml_text::count::count;
 
 pub use super::preparation::Preparation;
@@ -145,7 +146,7 @@ pub struct Prepared {
     /// Whether the tree is adopted, that is, was not created by wmlrun.
     pub adopted: bool,
     /// Repairs of a tree that was kept.
-    pub repairs: Repairs,
+    pub repairs: Repaired,
     /// Result of the wait for idle disks. `None` if there was no wait.
     pub quiesced: Option<Quiesced>,
     /// Note for the user about the location of the root.
@@ -154,39 +155,7 @@ pub struct Prepared {
     pub made_parent: Option<PathBuf>,
 }
 
-/// Numbers of changes to an existing tree.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Repairs {
-    /// Files created.
-    pub created: u64,
-    /// Files whose size was changed.
-    pub resized: u64,
-    /// Files removed.
-    pub removed: u64,
-    pub directories_created: u64,
-    pub directories_removed: u64,
-}
-
-impl Repairs {
-    /// Returns the total number of changes.
-    pub fn total(&self) -> u64 {
-        self.created + self.resized + self.removed + self.directories_created + self.directories_removed
-    }
-
-    /// Returns the sums of two sets of counts.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            created: self.created + other.created,
-            resized: self.resized + other.resized,
-            removed: self.removed + other.removed,
-            directories_created: self.directories_created + other.directories_created,
-            directories_removed: self.directories_removed + other.directories_removed,
-        }
-    }
-}
-
-impl From<Changes> for Repairs {
+impl From<Changes> for Repaired {
     fn from(changes: Changes) -> Self {
         Self {
             created: changes.files,
@@ -233,7 +202,7 @@ pub(super) struct PrepareTask {
     pub(super) freed: u64,
     /// The start of the population of a new tree that is not complete yet.
     populating: Option<Instant>,
-    repairs: Repairs,
+    repairs: Repaired,
 }
 
 /// Prepares sets on the disk, by all steps of a [`Preparation`].
@@ -319,7 +288,7 @@ impl PrepareTask {
             populate_seconds: 0.0,
             freed: 0,
             populating: None,
-            repairs: Repairs::default(),
+            repairs: Repaired::default(),
         }
     }
 

@@ -22,13 +22,14 @@ use super::run_ranks::RunRanks;
 use super::watch::{Stage, Watch, WatchGuard, WatchedProgress};
 use super::{Front, Settings, Status};
 use crate::diag::Failure;
-use crate::disk::prepare::{self, Prepared, Repairs};
+use crate::disk::prepare::{self, Prepared};
 use crate::disk::{self, Error, Existing, Fileset, StartState};
 use crate::fileset::FilesetSpec;
 use crate::os::held_dir::HeldDir;
 use crate::os::limits;
 use crate::os::signals::Kept;
 use crate::plan::{self, Plan};
+use crate::result::Repaired;
 use crate::source::SourceMap;
 use crate::util::count::{count, grouped};
 use crate::util::{duration, printable, size};
@@ -562,7 +563,7 @@ fn changes_line(prepared: &[Prepared], as_is: bool) -> Option<String> {
         let files = existing.iter().map(|set| set.files).sum();
         return Some(format!("file sets: left as they are, with {}", count(files, "file")));
     }
-    let done = existing.iter().fold(Repairs::default(), |all, set| all.and(set.repairs));
+    let done = existing.iter().fold(Repaired::default(), |all, set| all.and(set.repairs));
     if done.total() == 0 {
         return None;
     }

@@ -6,6 +6,7 @@ use crate::LostRank;
 use crate::build;
 use crate::flowop_result::COUNTED;
 use crate::hdr;
+use crate::means::weighted_mean;
 use crate::snapshot::Dist;
 use crate::{FlowopResult, IntervalFlowop, Latency, OpenLoop, Summary, ThreadRequests};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,29 +46,6 @@ impl MergedLatency {
         }
         (build::latency(&self.dist), hdr::encode(&self.dist))
     }
-}
-
-/// Returns the mean of values, each with its weight. It is null if a value with a weight is unknown, since it would then
-/// be the mean of a part only. Without any weight it is the mean of the known values.
-pub(super) fn weighted_mean(values: impl IntoIterator<Item = (Option<f64>, f64)>) -> Option<f64> {
-    let values: Vec<(Option<f64>, f64)> = values.into_iter().collect();
-    let weighted: Vec<(Option<f64>, f64)> = values.iter().copied().filter(|(_, weight)| *weight > 0.0).collect();
-    match weighted[..] {
-        [] => mean(values.into_iter().filter_map(|(value, _)| value)),
-        // Exact, without a rounding error of the division.
-        [(value, _)] => value,
-        _ => {
-            let weights: f64 = weighted.iter().map(|(_, weight)| weight).sum();
-            let sum: Option<f64> = weighted.iter().map(|(value, weight)| Some((*value)? * weight)).sum();
-            sum.map(|sum| sum / weights)
-        }
-    }
-}
-
-/// Returns the mean; `None` without values.
-pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (n, sum) = values.fold((0_u64, 0.0), |(n, sum), value| (n + 1, sum + value));
-    (n > 0).then(|| sum / n as f64)
 }
 
 /// The flowops of all ranks, and where each rank has them.
@@ -214,32 +192,10 @@ pub(super) fn summary(ranks: &[&RankRun], common: &CommonTime) -> Summary {
         latency_ms: latency_ns.mean.map(|ns| ns / 1e6),
         latency_ns,
         histogram,
-        cpu_us_per_op: weighted_mean(own().map(|s| (s.cpu_us_per_op, s.ops as f64))),
-        user_seconds: own().map(|s| s.user_seconds).sum(),
-        system_seconds: own().map(|s| s.system_seconds).sum(),
-        system_cpu_us_per_op: system_cpu_us_per_op(ranks),
-        cpu_busy: mean(own().filter_map(|s| s.cpu_busy)),
-        kernel_busy: mean(own().filter_map(|s| s.kernel_busy)),
         errors: sum(|s| s.errors),
+        ..Summary::default()
     }
-}
-
-/// Returns the busy time per operation of the processors of all hosts. Each rank of a host reports the busy time of the
-/// whole host, so that the time of a host is the mean of its ranks.
-fn system_cpu_us_per_op(ranks: &[&RankRun]) -> Option<f64> {
-    let ops: u64 = ranks.iter().map(|rank| rank.run.summary.ops).sum();
-    if let [rank] = ranks {
-        return rank.run.summary.system_cpu_us_per_op;
-    }
-    let mut hosts: BTreeMap<&str, Vec<Option<f64>>> = BTreeMap::new();
-    for rank in ranks.iter().filter(|rank| rank.run.summary.ops > 0) {
-        let summary = &rank.run.summary;
-        let busy_us = summary.system_cpu_us_per_op.map(|us| us * summary.ops as f64);
-        hosts.entry(&rank.host).or_default().push(busy_us);
-    }
-    let host_us = |busy_us: Vec<Option<f64>>| mean(busy_us.into_iter().collect::<Option<Vec<f64>>>()?.into_iter());
-    let total: Option<f64> = hosts.into_values().map(host_us).sum();
-    total.filter(|_| ops > 0).map(|us| us / ops as f64)
+    .with_processors_of(&ranks.iter().map(|rank| (rank.host.as_str(), &rank.run.summary)).collect::<Vec<_>>())
 }
 
 /// Returns the requests a second that were asked of lost ranks, over the time of the phases in which any were.

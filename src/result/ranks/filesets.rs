@@ -1,7 +1,7 @@
 //! The file sets of several ranks: one entry for each set and path on a host, and for each set in the whole run.
 
 use super::RankRun;
-use super::figures::weighted_mean;
+use crate::means::weighted_mean;
 use crate::{DeviceBytes, FilesetResult, Repaired, Verdict};
 use std::path::Path;
 
@@ -118,7 +118,7 @@ fn merge(parts: &[&FilesetResult], scope: SetScope) -> FilesetResult {
         directories: sum(|set| set.directories),
         bytes: sum(|set| set.bytes),
         populate_seconds: longest(|set| set.populate_seconds),
-        repaired: parts().filter_map(|set| set.repaired).reduce(repaired),
+        repaired: parts().filter_map(|set| set.repaired).reduce(Repaired::and),
         sync_seconds: longest(|set| set.sync_seconds),
         resident_before: by_size(|set| set.resident_before),
         resident_after: by_size(|set| set.resident_after),
@@ -146,16 +146,6 @@ fn device_bytes<'a>(parts: impl Iterator<Item = Option<&'a DeviceBytes>>, scope:
         SetScope::Run => plus(&a, b),
     };
     Some(all?.into_iter().fold(DeviceBytes::default(), both))
-}
-
-fn repaired(a: Repaired, b: Repaired) -> Repaired {
-    Repaired {
-        created: a.created + b.created,
-        resized: a.resized + b.resized,
-        removed: a.removed + b.removed,
-        directories_created: a.directories_created + b.directories_created,
-        directories_removed: a.directories_removed + b.directories_removed,
-    }
 }
 
 /// Returns the layer that served the bytes of all parts; `None` if unknown for a part with bytes.

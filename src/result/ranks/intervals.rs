@@ -5,7 +5,8 @@
 //! middle. So no operation is lost, and the sums of the series are still the totals.
 
 use super::RankRun;
-use super::figures::{FlowopMap, weighted_mean};
+use super::figures::FlowopMap;
+use crate::means::weighted_mean;
 use crate::{Interval, IntervalFlowop};
 
 /// Intervals that are longer than this share of the longest ones are on the same grid, except for scheduling delays.

@@ -16,13 +16,14 @@ pub use filesets::of_instances;
 pub use progress::{LastProgress, RankProgress, RankRate, RanksInterval, RanksProgress};
 pub use window::{MIN_COVERED, Overlap, overlap};
 
-use self::figures::{FlowopMap, weighted_mean};
+use self::figures::FlowopMap;
 use self::window::CommonTime;
 use super::environment::MountInfo;
 use super::{
     BeforeAfter, CacheState, Digest, Energy, Environment, HostResult, Interval, LostRank, PhaseResult, RankClock,
     RankResult, Run, RunEnvironment, RunFailure, RunState, Straggler, Warmup,
 };
+use crate::means::weighted_mean;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use super::{RankRun, merge_ranks, overlap};
-use crate::build::{self, CpuTime};
+use crate::CpuTime;
+use crate::build;
 use crate::fixture::{fixture, of_ranks, rank_runs};
 use crate::snapshot::{Dist, Snapshot};
 use crate::{
