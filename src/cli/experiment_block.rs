@@ -7,7 +7,7 @@ use super::screen::{Screen, ScreenSize, bars, fit, measure_text_width, part_bar}
 use crate::analysis::SampleSummary;
 use crate::comparison::figure;
 use crate::experiment::{ArmSoFar, Standing, time_left};
-use crate::util::count::measured;
+use crate::util::count::{measured, or_dash};
 use crate::util::printable;
 use std::time::{Duration, Instant};
 
@@ -148,7 +148,7 @@ fn row(arm: &ArmSoFar, width: usize) -> String {
     let sample = SampleSummary::of(&arm.values);
     let mean = sample.map_or(f64::NAN, |sample| sample.mean);
     let spread = sample.filter(|sample| n > 1 && sample.mean > 0.0);
-    let spread = spread.map_or("-".to_owned(), |of| format!("{} %", measured(100.0 * of.variance.sqrt() / of.mean)));
+    let spread = or_dash(spread, |of| format!("{} %", measured(100.0 * of.variance.sqrt() / of.mean)));
     let failed = if arm.failed > 0 { format!("  {} failed", arm.failed) } else { String::new() };
     let last = arm.values[n.saturating_sub(width)..].iter().copied();
     // From the least: a bar from 0 shows no difference of a few per cent.

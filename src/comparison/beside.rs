@@ -4,11 +4,12 @@
 //! column with the name of a factor has its levels, `metric` the metric of each line, and `unit` the unit of its figures, by
 //! default that of the metric; the others are printed as they are.
 
-use super::numbers::{dash, factor, figure, measured_signed};
+use super::numbers::{factor, figure, measured_signed};
 use super::units::FigureUnit;
 use super::{CellMetric, FactorLevels, Factorial, FactorialCell};
 use crate::import::{self, Metric};
 use crate::sheet::{SheetColumn, SheetTable};
+use crate::util::count::{dash, or_dash};
 use indexmap::IndexSet;
 
 /// The heading of the metrics of lines.
@@ -194,7 +195,7 @@ impl Published {
                 text.unwrap_or_else(dash)
             };
             let ratio = |[a, b]: &[usize; 2]| {
-                values[*a].zip(values[*b]).filter(|(_, b)| *b != 0.0).map_or_else(dash, |(a, b)| factor(a / b))
+                or_dash(values[*a].zip(values[*b]).filter(|(_, b)| *b != 0.0), |(a, b)| factor(a / b))
             };
             let published = theirs.iter().map(|n| row[*n].clone());
             let own_cells = own.iter().copied().enumerate().map(shown);

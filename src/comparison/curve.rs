@@ -1,7 +1,7 @@
 //! The overall response time of a load curve that was measured before, `wmlrun.curve/1`.
 
 use crate::analysis::{LoadPoint, OverallResponse, ResponseMethod, knee, overall_response};
-use crate::util::count::{exact, fixed};
+use crate::util::count::{exact, fixed, or_dash};
 use crate::util::table::{Align, Table};
 use serde::Serialize;
 
@@ -28,7 +28,7 @@ impl<'a> CurveDocument<'a> {
         let knee = knee(self.points);
         let is_peak = |point: &LoadPoint| point.response.is_some() && point.rate >= self.found.peak;
         for (n, point) in self.points.iter().enumerate() {
-            let response = point.response.map_or_else(|| "-".to_owned(), exact);
+            let response = or_dash(point.response, exact);
             let mark = match (is_peak(point), knee == Ok(n)) {
                 (true, _) => "peak",
                 (false, true) => "knee",

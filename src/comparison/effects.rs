@@ -2,12 +2,11 @@
 //! factors.
 
 use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups, common_blocks, values_of};
-use super::numbers::dash;
 use super::{FactorLevels, FactorialCell};
 use crate::analysis::{Direction, Estimate, equal_ratios, mean_ratio, ratio_in_blocks};
 use crate::import::Metric;
 use crate::sheet::{SheetColumn, SheetTable};
-use crate::util::count::grouped;
+use crate::util::count::{dash, grouped, or_dash};
 use serde::Serialize;
 
 /// The largest number of levels of which every two are compared. The levels of a longer factor are compared with the
@@ -208,7 +207,7 @@ impl FactorEffects {
         [
             effect.factor.clone(),
             format!("{} / {}", effect.level, effect.against),
-            effect.ratio.map_or_else(dash, |ratio| change(ratio.value)),
+            or_dash(effect.ratio, |ratio| change(ratio.value)),
             range(interval.map(|found| found.low), interval.map(|found| found.high)),
             meaning.to_owned(),
             if effect.pairs > 1 { range(effect.least, effect.most) } else { dash() },

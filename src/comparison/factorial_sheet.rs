@@ -3,7 +3,7 @@
 use super::findings::Clarity;
 use super::formats::{ResultDocument, series};
 use super::level_groups::parts_that_fit;
-use super::numbers::{dash, figure, half_width, interval_text, percent};
+use super::numbers::{figure, half_width, interval_text, percent};
 use super::phrases::ended;
 use super::repeats_sheet::state_name;
 use super::repeats_sheet::tone;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::analysis::{PrecisionRule, RepeatState};
 use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Usability};
-use crate::util::count::{count, grouped};
+use crate::util::count::{count, grouped, or_dash};
 use crate::util::size;
 
 /// Whether any cell has an interval, for which it needs at least two runs.
@@ -35,9 +35,9 @@ fn figure_columns(result: &Factorial, heading: &str) -> Vec<SheetColumn> {
 
 /// The value of a metric, with its half-width if any cell has an interval, and its interval.
 fn figures(result: &Factorial, metric: &CellMetric) -> Vec<String> {
-    let value = metric.estimate.map_or_else(dash, |estimate| figure(&metric.metric, estimate.value));
-    let width = || metric.estimate.map_or_else(dash, |estimate| half_width(estimate.relative()));
-    let interval = metric.estimate.map_or_else(dash, |estimate| interval_text(&metric.metric, estimate));
+    let value = or_dash(metric.estimate, |estimate| figure(&metric.metric, estimate.value));
+    let width = || or_dash(metric.estimate, |estimate| half_width(estimate.relative()));
+    let interval = or_dash(metric.estimate, |estimate| interval_text(&metric.metric, estimate));
     std::iter::once(value).chain(has_intervals(result).then(width)).chain([interval]).collect()
 }
 
@@ -52,10 +52,10 @@ fn last_columns(result: &Factorial) -> Vec<SheetColumn> {
 fn last_cells(result: &Factorial, cell: &FactorialCell) -> Vec<String> {
     let mut cells = Vec::new();
     if has_space(result) {
-        let space = |bytes: Option<f64>| bytes.map_or_else(dash, |bytes| size::format(bytes as u64));
+        let space = |bytes: Option<f64>| or_dash(bytes, |bytes| size::format(bytes as u64));
         cells.extend([space(cell.space_before), space(cell.space_after)]);
     }
-    cells.push(cell.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)));
+    cells.push(or_dash(cell.cpu_busy, |share| format!("{:.0} %", share * 100.0)));
     cells.push(match &cell.failure {
         Some(_) => format!("{} failed", cell.failed),
         // The budget ended before its first run.
@@ -146,7 +146,7 @@ fn cells_in_parts(result: &Factorial) -> Vec<SheetTable> {
         for cell in result.cells.iter().filter(is_shown) {
             let value = |n: &usize| {
                 let metric = &cell.metrics[*n];
-                metric.estimate.map_or_else(dash, |estimate| figure(&metric.metric, estimate.value))
+                or_dash(metric.estimate, |estimate| figure(&metric.metric, estimate.value))
             };
             let last = if has_last { last_cells(result, cell) } else { Vec::new() };
             table.row(factor_cells(cell).into_iter().chain(of.iter().map(value)).chain(last));

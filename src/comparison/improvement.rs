@@ -1,10 +1,10 @@
 //! Improvements: by how much the columns of a table are better than its reference columns.
 
-use super::numbers::{dash, factor};
+use super::numbers::factor;
 use super::{Pivot, PivotRow};
 use crate::analysis::{Direction, Estimate, improvement};
 use crate::sheet::{SheetColumn, SheetTable};
-use crate::util::count::{fixed, measured};
+use crate::util::count::{dash, fixed, measured};
 use crate::util::printable;
 use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};

@@ -2,12 +2,12 @@
 //! levels is one line.
 
 use super::factorial::{CellGroup, cell_groups};
-use super::numbers::{dash, figure, half_width};
+use super::numbers::{figure, half_width};
 use super::{CellMetric, Factorial, FactorialCell, Pivot};
 use crate::analysis::Estimate;
 use crate::import::{Metric, Observation};
 use crate::sheet::{Media, SheetColumn, SheetTable};
-use crate::util::count::grouped;
+use crate::util::count::{dash, grouped};
 use crate::util::{csv, size};
 
 /// The request of an experiment for the table.

@@ -3,12 +3,12 @@
 
 use super::build::STUDY_LEVEL;
 use super::factorial::{CellGroup, cell_groups, values_of};
-use super::numbers::{confidence, dash, in_unit, interval, moment, probability, statistic};
+use super::numbers::{confidence, in_unit, interval, moment, probability, statistic};
 use super::{FactorLevels, FactorialCell};
 use crate::analysis::{Direction, SampleSummary, ShapiroWilk, StudyTest, TTest, TTestKind, shapiro_wilk, study};
 use crate::import::Metric;
 use crate::sheet::{SheetColumn, SheetTable};
-use crate::util::count::{count, grouped};
+use crate::util::count::{count, dash, grouped};
 use serde::Serialize;
 
 /// The tests of a metric, for one combination of the levels of the other factors.

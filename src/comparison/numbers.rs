@@ -4,7 +4,7 @@
 
 use crate::analysis::{Direction, Estimate};
 use crate::import::Metric;
-use crate::util::count::{MAX_PLAIN, MIN_PLAIN, fixed, measured};
+use crate::util::count::{MAX_PLAIN, MIN_PLAIN, dash, fixed, measured};
 use crate::util::duration::latency;
 
 /// Formats a value of a metric, with a unit for times.
@@ -151,11 +151,6 @@ pub fn percent(share: f64) -> String {
     let text = format!("{percentage:.decimals$}");
     let short = text.trim_end_matches('0');
     format!("{short}{} %", if short.ends_with('.') { "0" } else { "" })
-}
-
-/// Returns what a table has instead of a figure that is unknown.
-pub(super) fn dash() -> String {
-    "-".to_owned()
 }
 
 /// Formats the half-width of an interval relative to its value, in per cent; `-` if there is no interval, as for a

@@ -3,7 +3,7 @@
 
 use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups, common_blocks};
 use super::improvement::improvements;
-use super::numbers::{dash, factor, figure, in_unit};
+use super::numbers::{factor, figure, in_unit};
 use super::{
     DrawRule, FactorLevels, FactorialCell, FactorialDesign, FactorialTables, Improvement, ImprovementForm, Sweep,
 };
@@ -13,7 +13,7 @@ use crate::analysis::{
 };
 use crate::import::Metric;
 use crate::sheet::{SheetColumn, SheetTable};
-use crate::util::count::{exact, fixed};
+use crate::util::count::{dash, exact, fixed, or_dash};
 use serde::Serialize;
 
 /// The table of a metric over the levels of a factor.
@@ -294,7 +294,7 @@ impl Pivot {
             let name = row.metric.as_ref().unwrap_or(&self.metric);
             // The figures of a file have no unit.
             let shown = |value| if name.is_empty() { exact(value) } else { figure(name, value) };
-            let values = row.values.iter().map(|value| value.map_or_else(dash, shown));
+            let values = row.values.iter().map(|value| or_dash(*value, shown));
             let mut line: Vec<String> = row.levels.iter().chain(&row.metric).cloned().chain(values).collect();
             if self.compares() {
                 line.extend(self.outcome_cells(row));
@@ -309,7 +309,7 @@ impl Pivot {
         let [better, factor] = match (&self.columns[..], &row.best) {
             ([a, b], _) => outcome_cells(row.outcome, a, b),
             (_, Some(best)) if best.is_draw => drawn(best.factor),
-            (_, Some(best)) => [best.level.clone(), best.factor.map_or_else(dash, factor)],
+            (_, Some(best)) => [best.level.clone(), or_dash(best.factor, factor)],
             (_, None) => [dash(), dash()],
         };
         [if row.may_be_chance { better + "?" } else { better }, factor]
@@ -403,8 +403,8 @@ fn run_ratio([a, b]: [&[f64]; 2], in_blocks: bool) -> Option<Estimate> {
 fn outcome_cells(outcome: Option<TestOutcome>, a: &str, b: &str) -> [String; 2] {
     let Some(found) = outcome else { return [dash(), dash()] };
     match found.winner {
-        TestWinner::A => [a.to_owned(), found.factor.map_or_else(dash, factor)],
-        TestWinner::B => [b.to_owned(), found.factor.map_or_else(dash, factor)],
+        TestWinner::A => [a.to_owned(), or_dash(found.factor, factor)],
+        TestWinner::B => [b.to_owned(), or_dash(found.factor, factor)],
         TestWinner::Draw => drawn(found.factor),
     }
 }
@@ -412,7 +412,7 @@ fn outcome_cells(outcome: Option<TestOutcome>, a: &str, b: &str) -> [String; 2] 
 /// Formats a draw. A factor that is rounded up to the limit would contradict it.
 fn drawn(factor: Option<f64>) -> [String; 2] {
     let text = |factor| fixed(factor, if factor >= DRAW - 0.005 { 3 } else { 2 });
-    ["draw".to_owned(), factor.map_or_else(dash, text)]
+    ["draw".to_owned(), or_dash(factor, text)]
 }
 
 /// Explains the `?` of this number of lines, as the end of a line of sums.

@@ -1,14 +1,14 @@
 //! What repeats show: the estimate of each metric.
 
 use super::formats::{ResultDocument, series};
-use super::numbers::{dash, figure, half_width, percent};
+use super::numbers::{figure, half_width, percent};
 use super::phrases::{amount, ended, subject};
 use super::{RepeatedMetric, Repeats, cautions, limit_table, limits};
 use crate::analysis::RepeatState;
 use crate::sheet::{
     Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability,
 };
-use crate::util::count::{count, grouped};
+use crate::util::count::{count, grouped, or_dash};
 
 /// The state in words. No run of an interrupted experiment is in progress.
 pub(super) fn state_name(state: RepeatState, is_interrupted: bool) -> &'static str {
@@ -36,11 +36,11 @@ fn table(repeats: &Repeats) -> SheetTable {
             metric.metric.clone(),
             grouped(e.n),
             value(e.mean),
-            ends.map_or_else(dash, |(low, high)| format!("{} … {}", value(low), value(high))),
+            or_dash(ends, |(low, high)| format!("{} … {}", value(low), value(high))),
             half_width(metric.relative_half_width),
             format!("{:.2}", e.lag1),
             format!("{:.1}", e.effective_n),
-            metric.trend.map_or_else(dash, |change| format!("{:+.1} %", change * 100.0)),
+            or_dash(metric.trend, |change| format!("{:+.1} %", change * 100.0)),
         ]);
     }
     table

@@ -6,7 +6,7 @@ use super::conditions::ConditionLines;
 use crate::import::Observation;
 use crate::report::metrics::REQUESTS;
 use crate::sheet::Usability;
-use crate::util::count::{count, fixed, grouped, measured};
+use crate::util::count::{count, fixed, grouped, measured, or_dash};
 use crate::util::size;
 
 /// The operations and their shares in per cent.
@@ -81,7 +81,7 @@ impl SfsSheet {
         let Some(mix) = all.iter().filter_map(|run| off_mix(run)).reduce(f64::max) else { return Self::default() };
         let values = |name: &str| all.iter().filter_map(|run| run.figures.get(name).copied()).collect::<Vec<f64>>();
         let range = |values: &[f64], shown: fn(f64) -> String| {
-            let ends = [f64::min, f64::max].map(|end| values.iter().copied().reduce(end).map_or("-".to_owned(), shown));
+            let ends = [f64::min, f64::max].map(|end| or_dash(values.iter().copied().reduce(end), shown));
             if ends[0] == ends[1] { ends[0].clone() } else { ends.join(" to ") }
         };
         let mut loads = values("requested");

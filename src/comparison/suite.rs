@@ -6,7 +6,7 @@
 use super::build::LEVEL;
 use super::cautions::disturbed_side;
 use super::differences::different_workloads;
-use super::numbers::{confidence, dash, figure, percent, ratio, with_direction};
+use super::numbers::{confidence, figure, percent, ratio, with_direction};
 use super::{
     Comparer, Comparison, Difference, IntervalDoubt, RunOrder, Runs, comparison_answer, differences, notes,
     verdict_notes,
@@ -14,7 +14,7 @@ use super::{
 use crate::analysis::{ComparisonVerdict, NoiseFloor};
 use crate::import::{Metric, Observation, TestSample, shortened};
 use crate::sheet::{Answer, Sheet, SheetCheck, SheetColumn, SheetTable};
-use crate::util::count::{count, is_or_are};
+use crate::util::count::{count, dash, is_or_are};
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use crate::util::wrap::{WIDTH, wrapped};

@@ -1,7 +1,7 @@
 //! What a sweep shows: a table of its points, and peak, knee and overall response time.
 
 use super::formats::{ResultDocument, series};
-use super::numbers::{dash, figure, half_width, interval_text};
+use super::numbers::{figure, half_width, interval_text};
 use super::phrases::ended;
 use super::sweep::curve;
 use super::{Caution, Sweep, SweepPoint, cautions, limit_table, limits};
@@ -10,7 +10,7 @@ use crate::result::LimitVerdict;
 use crate::sheet::{
     Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability,
 };
-use crate::util::count::{count, grouped, measured};
+use crate::util::count::{count, dash, grouped, measured, or_dash};
 use crate::util::csv::cell;
 use crate::util::printable;
 
@@ -43,24 +43,21 @@ fn table(sweep: &Sweep) -> SheetTable {
     for (n, point) in sweep.points.iter().enumerate() {
         let mut cells = vec![point.level.clone(), grouped(point.runs), grouped(point.failed)];
         if is_open {
-            let rates = [point.offered, point.achieved].map(|rate| rate.map_or_else(dash, |rate| figure("ops", rate)));
+            let rates = [point.offered, point.achieved].map(|rate| or_dash(rate, |rate| figure("ops", rate)));
             cells.extend(rates.iter().chain(&rates).cloned());
         }
         cells.extend([
-            point.rate.map_or_else(dash, |rate| figure("ops", rate.value)),
-            point.throughput().map_or_else(dash, |rate| half_width(rate.relative())),
-            point.throughput().map_or_else(dash, |rate| interval_text("ops", rate)),
-            point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
+            or_dash(point.rate, |rate| figure("ops", rate.value)),
+            or_dash(point.throughput(), |rate| half_width(rate.relative())),
+            or_dash(point.throughput(), |rate| interval_text("ops", rate)),
+            or_dash(point.response, |response| figure("latency.mean", response.value)),
         ]);
         for metric in &sweep.metrics {
             let found = point.figures.get(metric);
-            cells.push(found.map_or_else(dash, |found| figure(metric, found.value)));
-            cells.push(found.map_or_else(dash, |found| interval_text(metric, *found)));
+            cells.push(or_dash(found, |found| figure(metric, found.value)));
+            cells.push(or_dash(found, |found| interval_text(metric, *found)));
         }
-        cells.extend([
-            point.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
-            annotation(sweep, n, point),
-        ]);
+        cells.extend([or_dash(point.cpu_busy, |share| format!("{:.0} %", share * 100.0)), annotation(sweep, n, point)]);
         table.row(cells);
     }
     table
@@ -98,7 +95,7 @@ pub(super) fn curves_beside(curves: &[Sweep]) -> Option<SheetTable> {
         point.map_or_else(|| [dash(), dash(), dash()], |point| curve_cells(point, ""))
     };
     let ort = |curve: &Sweep| {
-        let ort = curve.overall.map_or_else(dash, |overall| milliseconds(overall.ort));
+        let ort = or_dash(curve.overall, |overall| milliseconds(overall.ort));
         [String::new(), ort, String::new()]
     };
     table.sums.extend([table.rows.len(), table.rows.len() + 1]);
@@ -114,9 +111,9 @@ pub(super) fn curves_beside(curves: &[Sweep]) -> Option<SheetTable> {
 /// The throughput of a point with a mark, its response time and the processors.
 fn curve_cells(point: &SweepPoint, mark: &str) -> [String; 3] {
     [
-        point.throughput().map_or_else(dash, |rate| figure("ops", rate.value)) + mark,
-        point.response.map_or_else(dash, |response| milliseconds(response.value)),
-        point.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
+        or_dash(point.throughput(), |rate| figure("ops", rate.value)) + mark,
+        or_dash(point.response, |response| milliseconds(response.value)),
+        or_dash(point.cpu_busy, |share| format!("{:.0} %", share * 100.0)),
     ]
 }
 

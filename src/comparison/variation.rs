@@ -1,12 +1,11 @@
 //! How much results vary: the coefficient of variation between the runs of a cell, and between the intervals of a run,
 //! over the cells at each level of a factor.
 
-use super::numbers::dash;
 use super::{FactorLevels, FactorialCell};
 use crate::analysis::{SampleSummary, median};
 use crate::import::Observation;
 use crate::sheet::{SheetColumn, SheetTable};
-use crate::util::count::{fixed, grouped};
+use crate::util::count::{dash, fixed, grouped};
 use serde::Serialize;
 
 /// The variation of a metric at each level of each factor.

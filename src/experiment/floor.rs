@@ -13,6 +13,7 @@ use crate::os::held_dir::HeldDir;
 use crate::os::path::state_dir;
 use crate::os::reading;
 use crate::output;
+use crate::util::count::or_dash;
 use crate::util::json;
 use crate::util::table::{Align, Table};
 use crate::util::timestamp::{now, seconds_of};
@@ -125,10 +126,7 @@ impl FloorSession {
 
     /// Returns the value of a condition; `-` if it is unknown.
     fn condition(&self, name: &str) -> String {
-        self.conditions()
-            .into_iter()
-            .find(|(known, _)| known == name)
-            .map_or_else(|| "-".to_owned(), |(_, value)| value)
+        or_dash(self.conditions().into_iter().find(|(known, _)| known == name), |(_, value)| value)
     }
 
     /// Returns what the noise floor is computed from.
@@ -271,7 +269,7 @@ impl Floors {
         ]);
         for (n, floor) in (1_u64..).zip(found) {
             let StoredFloor { name, metric, floor, run_time, storage, differs, samples, .. } = floor;
-            let share = floor.map_or_else(|| "-".to_owned(), |floor| format!("± {}", percent(floor.share)));
+            let share = or_dash(floor, |floor| format!("± {}", percent(floor.share)));
             table.row([n.to_string(), name, metric.clone(), share, run_time, storage, differs.join(" ")]);
             for (m, (time, sample)) in (1_u64..).zip(samples) {
                 let minute = time.get(..16).unwrap_or(&time).replace('T', " ");

@@ -4,6 +4,7 @@
 use super::recorded::{RecordedExperiment, RecordedRun};
 use crate::comparison::{figure, outlying};
 use crate::import::{Metric, Observation};
+use crate::util::count::or_dash;
 use crate::util::table::{Align, Table};
 
 /// The runs of an experiment as texts.
@@ -38,14 +39,14 @@ impl RecordedExperiment {
         let row = |run: &RecordedRun| {
             let shown = |metric: &Metric| {
                 let value = metric.of(&run.observation);
-                value.map_or_else(|| "-".to_owned(), |value| figure(&metric.to_string(), value))
+                or_dash(value, |value| figure(&metric.to_string(), value))
             };
             let mut cells = vec![run.number.to_string(), experiment.arm_title(run.arm)];
             for metric in &experiment.metrics_of(run.arm) {
                 cells.extend(has_own.then(|| metric.to_string()));
                 cells.push(shown(metric));
             }
-            cells.push(run.observation.control.map_or_else(|| "-".to_owned(), |speed| figure("ops", speed)));
+            cells.push(or_dash(run.observation.control, |speed| figure("ops", speed)));
             cells.push(run.observation.failure.clone().unwrap_or_else(|| "complete".to_owned()));
             cells.push(annotations(&run.observation, outliers.contains(&run.number)));
             cells

@@ -6,7 +6,7 @@ use crate::analysis::{Estimate, NightState};
 use crate::comparison::{Difference, figure, percent, with_direction};
 use crate::import::shortened;
 use crate::sheet::{Answer, Media, Sheet, SheetBlock, SheetCheck, SheetColumn, SheetTable, Tone};
-use crate::util::count::count;
+use crate::util::count::{count, or_dash};
 
 /// The heights of the nights of a course. A step is [`STEP`] of the reference, which has the height [`MIDDLE`].
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -146,7 +146,7 @@ impl NightReport {
 
     /// The table of tests.
     fn table(&self) -> SheetTable {
-        let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| figure(&self.metric, value));
+        let value = |value: Option<f64>| or_dash(value, |value| figure(&self.metric, value));
         let mut table = SheetTable::of(
             "Tests",
             [

@@ -6,6 +6,7 @@ use crate::plan::{FlowopInfo, Plan};
 use crate::random;
 use crate::result::Digest;
 use crate::runtime::{Running, ThreadStream};
+use crate::util::count::or_dash;
 use crate::util::printable;
 use crate::util::secrets::without_environment;
 use std::io::Write;
@@ -62,11 +63,11 @@ pub(crate) fn write_thread(
     let shown = |text: &str| printable::line(&without_environment(text, secrets, false)).into_owned();
     for entry in thread.stream.entries() {
         let flowop = &plan.flowops[program.first + entry.flowop];
-        let file = entry.file.map_or("-".to_owned(), |file| {
+        let file = or_dash(entry.file, |file| {
             let set = plan.set_of(file.set, thread.instance);
             shown(&path(&sets[set], flowop, file.index))
         });
-        let offset = entry.offset.map_or("-".to_owned(), |o| o.to_string());
+        let offset = or_dash(entry.offset, |o| o.to_string());
         writeln!(
             out,
             "{}\t{}\t{}\t{}\t{}\t{file}\t{offset}\t{}",

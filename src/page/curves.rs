@@ -4,7 +4,7 @@ use super::records::{ARM_CLASSES, ARM_SYMBOLS, ArmRecords, ArmTimes, CurvePoint,
 use crate::report::columns::percentiles_on;
 use crate::result::Percentile;
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable};
-use crate::util::count::{fixed, grouped, measured};
+use crate::util::count::{dash, fixed, grouped, measured, or_dash};
 use crate::util::duration::latency;
 use indexmap::IndexMap;
 
@@ -75,7 +75,7 @@ fn requests(arms: &[ArmRecords; 2]) -> SheetTable {
         for (arm, (rates, side)) in arms.iter().zip(rates.into_iter().zip(["A", "B"])) {
             let times = arm.requests.get(name).map(|times| curve(&times.all)).unwrap_or_default();
             let ns = |percentile: &Percentile| at(&times, 100.0 * percentile.quantile);
-            let time = |percentile| ns(percentile).map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
+            let time = |percentile| or_dash(ns(percentile), |ns| latency(ns as f64));
             let rates = [
                 format!("{name}, {side}"),
                 measured(rates.mean(|of| of.offered_per_s)),
@@ -141,12 +141,11 @@ fn picture(title: &str, unit: &str, arms: &[&ArmTimes; 2], names: &[String; 2]) 
         if found == [None, None] {
             continue;
         }
-        let dash = || "-".to_owned();
         let range = |band: &[(f64, f64, f64)]| {
             let found = band.iter().find(|(at, ..)| is_same(*at, percentile));
-            found.map_or_else(dash, |(_, low, high)| format!("{} to {}", latency(*low), latency(*high)))
+            or_dash(found, |(_, low, high)| format!("{} to {}", latency(*low), latency(*high)))
         };
-        let [of_a, of_b] = found.map(|ns| ns.map_or_else(dash, |ns| latency(ns as f64)));
+        let [of_a, of_b] = found.map(|ns| or_dash(ns, |ns| latency(ns as f64)));
         let ratio = match found {
             [Some(a), Some(b)] if a > 0 => fixed(b as f64 / a as f64, 3),
             _ => dash(),

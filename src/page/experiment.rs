@@ -8,7 +8,7 @@ use crate::comparison::{Repeats, ResultDocument, figure, measured, with_directio
 use crate::experiment::{ExperimentDocument, RecordedExperiment, RecordedRun, RunTable};
 use crate::import::{Metric, record_name};
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, answer_length};
-use crate::util::count::count;
+use crate::util::count::{count, or_dash};
 use indexmap::IndexSet;
 use std::collections::BTreeSet;
 
@@ -210,9 +210,7 @@ fn flowops(recorded: &RecordedExperiment) -> SheetTable {
             let values: Vec<f64> = runs.iter().filter_map(|run| run.observation.figures.get(&key).copied()).collect();
             (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
         };
-        let cell = |figure_name: &str, value: Option<f64>| {
-            value.map_or_else(|| "-".to_owned(), |value| figure(figure_name, value))
-        };
+        let cell = |figure_name: &str, value: Option<f64>| or_dash(value, |value| figure(figure_name, value));
         let cells = figures.iter().flat_map(|(figure, _)| arms.iter().map(|runs| cell(figure, mean(runs, figure))));
         let cells: Vec<String> = cells.collect();
         table.row(std::iter::once(name.to_owned()).chain(cells));

@@ -28,7 +28,7 @@ use crate::report::names::{heading, script};
 use crate::result::{Document, Run};
 use crate::sheet::html::{self, PageSection};
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol};
-use crate::util::count::{count, measured};
+use crate::util::count::{count, measured, or_dash};
 use crate::util::duration::latency;
 /// The largest number of runs of a page that have pictures of their own. It bounds the size of the page.
 const MAX_RUNS_WITH_PICTURES: usize = 6;
@@ -124,7 +124,7 @@ fn overview(runs: &[Run]) -> Picture {
             run.state.name().replace('_', " "),
             measured(rate),
             measured(run.summary.mib_per_s),
-            run.summary.latency_ms.map_or_else(|| "-".to_owned(), |ms| latency(ms * 1e6)),
+            or_dash(run.summary.latency_ms, |ms| latency(ms * 1e6)),
         ]);
     }
     Picture {

@@ -11,7 +11,7 @@ use crate::report::text::{self, BusiestFlowops, FlowopLabels, conditions, detail
 use crate::result::{Document, FilesetResult, FlowopResult, MIN_BEYOND, Percentile, PercentilePlace, ReplayDifference};
 use crate::result::{Run, RunState, warning_order};
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, NoteLabel, Picture, SheetBlock, SheetTable, Symbol, Tone};
-use crate::util::count::{count, grouped, measured};
+use crate::util::count::{count, grouped, measured, or_dash};
 use crate::util::duration::{latency, seconds};
 use crate::util::size;
 use serde_json::Value;
@@ -160,7 +160,7 @@ fn percentiles(run: &Run) -> Option<Picture> {
             let title = format!("{name}: {percentile} {}", latency(ns));
             chart.plot_as(*symbol, &ChartPoint { x: ns, y: row as f64, class, title }, (*percentile).to_owned());
         }
-        let cell = |ns: Option<f64>| ns.map_or_else(|| "-".to_owned(), latency);
+        let cell = |ns: Option<f64>| or_dash(ns, latency);
         table.row(std::iter::once(name.clone()).chain(found.into_iter().map(cell)));
     }
     let hidden = match left_out {
@@ -213,7 +213,7 @@ fn filesets(run: &Run) -> SheetTable {
     let columns =
         ["file set", "path", "files", "directories", "size", "in memory before", "in memory after", "served by"];
     let mut table = SheetTable::new("File sets", columns).of_text();
-    let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", share * 100.0));
+    let share = |share: Option<f64>| or_dash(share, |share| format!("{:.0} %", share * 100.0));
     let cells = |set: &FilesetResult| {
         [
             set.name.clone(),

@@ -5,7 +5,7 @@
 use crate::report::text::{BusiestFlowops, FlowopLabels};
 use crate::result::{Interval, Run};
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetTable, Symbol};
-use crate::util::count::{grouped, measured};
+use crate::util::count::{grouped, measured, or_dash};
 use crate::util::duration::{latency, seconds};
 use crate::util::size::MIB;
 
@@ -127,7 +127,7 @@ pub(super) fn rate(run: &Run) -> Option<Picture> {
             grouped(column.ops),
             measured(rate),
             measured(mib),
-            column.mean_ns.map_or_else(|| "-".to_owned(), latency),
+            or_dash(column.mean_ns, latency),
         ]);
     }
     let drawing = chart.drawing("Rate over time");
@@ -162,7 +162,7 @@ pub(super) fn latency_map(run: &Run) -> Option<Picture> {
     let mut table = SheetTable::new("99th percentile of the latency over time", ["until"]);
     table.add_columns(names);
     for column in &columns {
-        let cell = |(n, _): &(usize, _)| column.p99_ns[*n].map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
+        let cell = |(n, _): &(usize, _)| or_dash(column.p99_ns[*n], |ns| latency(ns as f64));
         table.row(std::iter::once(moment(column.to)).chain(flowops.iter().map(cell)));
     }
     let key = |(n, class): (usize, &'static str)| (class, format!("from {}", latency(lowest(2 * n))));

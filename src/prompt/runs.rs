@@ -11,7 +11,7 @@ use crate::report::text::FlowopLabels;
 use crate::result::Run;
 use crate::session::{CommandError, Front};
 use crate::source::Spanned;
-use crate::util::count::measured;
+use crate::util::count::{measured, or_dash};
 use crate::util::duration::latency;
 use crate::util::table::{Align, Table};
 
@@ -117,8 +117,8 @@ fn table_of(runs: &[Run]) -> Table {
             format!("{:.1}", run.measured_seconds),
             measured(summary.ops_per_s),
             measured(summary.mib_per_s),
-            summary.latency_ns.mean.map_or("-".to_owned(), latency),
-            summary.latency_ns.shown(summary.ops).p99.map_or("-".to_owned(), |ns| latency(ns as f64)),
+            or_dash(summary.latency_ns.mean, latency),
+            or_dash(summary.latency_ns.shown(summary.ops).p99, |ns| latency(ns as f64)),
         ];
         let values = differing.iter().map(|name| value_in(run, name));
         table.row(cells.into_iter().chain(values));

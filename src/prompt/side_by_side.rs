@@ -5,7 +5,7 @@ use crate::report::requests::{MAX_NAME_WIDTH, RequestRow, rows};
 use crate::report::screen::time_of;
 use crate::report::text::FlowopLabels;
 use crate::result::{FlowopResult, Latency, Run, RunState, ThreadRequests};
-use crate::util::count::{grouped, measured};
+use crate::util::count::{grouped, measured, or_dash};
 use crate::util::duration::latency;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
@@ -66,7 +66,7 @@ fn drawn(runs: &[Run], first: usize, groups: &[&RowGroup], columns: Option<usize
 /// Returns the row of a figure, unless none has it. `all`: what has the figure in each run.
 fn figure<T>(all: &[T], name: String, of: impl Fn(&T) -> Option<f64>, form: fn(f64) -> String) -> Option<ComparedRow> {
     let values: Vec<Option<f64>> = all.iter().map(of).collect();
-    let cells = values.iter().map(|value| value.map_or("-".to_owned(), form)).collect();
+    let cells = values.iter().map(|value| or_dash(*value, form)).collect();
     values.iter().any(Option::is_some).then_some((name, cells, values))
 }
 

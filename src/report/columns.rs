@@ -7,7 +7,7 @@
 use super::csv::optional;
 use super::metrics::{COLUMNS, COLUMNS_BEHIND, ColumnFigure, FigureColumn};
 use crate::result::{FlowopResult, Latency, MIN_BEYOND, Percentile, PercentilePlace, Run, Summary};
-use crate::util::count::{grouped, measured};
+use crate::util::count::{dash, grouped, measured, or_dash};
 use crate::util::duration::latency;
 
 /// What a row of a table is made of.
@@ -71,10 +71,6 @@ pub(super) fn csv_headings(place: PercentilePlace, has: fn(&FigureColumn) -> boo
     before.chain(Percentile::shown_in(place).map(|percentile| format!("{}_ns", percentile.name))).chain(behind)
 }
 
-fn dash() -> String {
-    "-".to_owned()
-}
-
 /// The columns on a screen of this width, each with its heading.
 fn shown_on(
     width: usize,
@@ -107,12 +103,12 @@ pub(super) fn time_headings_on(width: usize) -> impl Iterator<Item = &'static st
 
 /// The percentiles and the maximum of so many operations. A percentile of too few operations is not shown.
 pub(super) fn times_on(width: usize, times: Latency, ops: u64) -> impl Iterator<Item = String> {
-    let max = times.max.map_or_else(dash, |ns| latency(ns as f64));
+    let max = or_dash(times.max, |ns| latency(ns as f64));
     percentile_cells(width, times.shown(ops)).chain([max])
 }
 
 fn percentile_cells(width: usize, shown: Latency) -> impl Iterator<Item = String> {
-    percentiles_on(width).map(move |of| of.of(shown).map_or_else(dash, |ns| latency(ns as f64)))
+    percentiles_on(width).map(move |of| or_dash(of.of(shown), |ns| latency(ns as f64)))
 }
 
 /// The cells of a row in all columns.

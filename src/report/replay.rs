@@ -1,7 +1,7 @@
 //! A replay beside its recording: the times of the classes of calls, and what came out otherwise.
 
 use crate::result::{FlowopResult, Latency, NEVER_OPENED, Run, RunState};
-use crate::util::count::{count, grouped};
+use crate::util::count::{count, grouped, or_dash};
 use crate::util::duration::{latency, span};
 use crate::util::table::{Align, Table};
 use crate::util::wrap::fill;
@@ -14,18 +14,14 @@ pub(crate) const HEADINGS: [&str; 8] = ["calls of", "number", "time", "recorded"
 pub(crate) fn rows(run: &Run) -> Vec<[String; 8]> {
     let row = |flowop: &FlowopResult| {
         let (here, recorded) = (flowop.latency_ns.shown(flowop.ops), flowop.recorded_ns?.shown(flowop.ops));
-        let time = |of: Latency| of.mean.map_or_else(dash, |mean| span(mean * flowop.ops as f64 / 1e9));
-        let ns = |ns: Option<u64>| ns.map_or_else(dash, |ns| latency(ns as f64));
+        let time = |of: Latency| or_dash(of.mean, |mean| span(mean * flowop.ops as f64 / 1e9));
+        let ns = |ns: Option<u64>| or_dash(ns, |ns| latency(ns as f64));
         let (name, ops) = (flowop.name.clone(), grouped(flowop.ops));
         let [p50, p99] = [here.p50, here.p99].map(ns);
         let [recorded_p50, recorded_p99] = [recorded.p50, recorded.p99].map(ns);
         Some([name, ops, time(here), time(recorded), p50, recorded_p50, p99, recorded_p99])
     };
     run.flowops.iter().filter_map(row).collect()
-}
-
-fn dash() -> String {
-    "-".to_owned()
 }
 
 /// The table in lines; `None` for the run of a script.

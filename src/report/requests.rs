@@ -5,7 +5,7 @@
 
 use super::columns::{time_headings_on, times_on};
 use crate::result::{FlowopResult, MEASURE, Run, ThreadRequests};
-use crate::util::count::{count, grouped, measured};
+use crate::util::count::{count, grouped, measured, or_dash};
 use crate::util::duration::latency;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
@@ -36,11 +36,10 @@ impl RequestRow<'_> {
 
     /// The cells on a screen of this width. No percentile of few operations is shown.
     pub(crate) fn cells(&self, width: usize) -> impl Iterator<Item = String> {
-        let dash = || "-".to_owned();
         let figures = [
-            self.requests.map_or_else(dash, |requests| measured(requests.offered_per_s)),
+            or_dash(self.requests, |requests| measured(requests.offered_per_s)),
             measured(self.per_s),
-            self.requests.map_or_else(dash, |requests| grouped(requests.backlog)),
+            or_dash(self.requests, |requests| grouped(requests.backlog)),
         ];
         let times: Vec<String> = match self.step {
             Some(step) => times_on(width, step.response_ns.unwrap_or_default(), step.ops).collect(),

@@ -14,7 +14,7 @@ use crate::result::snapshot::Dist;
 use crate::result::warnings;
 use crate::result::{Document, FilesetResult, FlowopResult, PhaseResult, Run, divided_times};
 use crate::spec::dialect::Dialect;
-use crate::util::count::{count, grouped, measured};
+use crate::util::count::{count, grouped, measured, or_dash};
 use crate::util::duration::{latency, seconds};
 use crate::util::printable;
 use crate::util::size;
@@ -310,7 +310,7 @@ pub(crate) fn responses(run: &Run) -> impl Iterator<Item = [String; 7]> {
     let names = FlowopLabels::of(run);
     run.flowops.iter().filter_map(move |flowop| {
         let [response, lateness] = [flowop.response_ns?, flowop.lateness_ns?].map(|times| times.shown(flowop.ops));
-        let ns = |ns: Option<f64>| ns.map_or_else(|| "-".to_owned(), latency);
+        let ns = |ns: Option<f64>| or_dash(ns, latency);
         let [p50, p99, max, late_p50, late_p99] =
             [response.p50, response.p99, response.max, lateness.p50, lateness.p99]
                 .map(|time| ns(time.map(|time| time as f64)));

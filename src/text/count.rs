@@ -83,6 +83,16 @@ pub fn measured(x: f64) -> String {
     }
 }
 
+/// What stands for an unknown figure.
+pub fn dash() -> String {
+    "-".to_owned()
+}
+
+/// A figure as text, if it is known.
+pub fn or_dash<T>(figure: Option<T>, form: impl FnOnce(T) -> String) -> String {
+    figure.map_or_else(dash, form)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{count, exact, fixed, grouped, measured};
