@@ -7,7 +7,7 @@ use super::console::notice;
 use super::screen::{self, Screen, ScreenSize, fit, part_bar};
 use crate::diag::wants_colours;
 use crate::result::ranks::{RankRate, RanksInterval};
-use crate::result::{Counter, FlowopResult, Interval, Run};
+use crate::result::{FlowopCounter, FlowopResult, Interval, Run};
 use crate::runtime::Tick;
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::{latency, seconds};
@@ -50,7 +50,7 @@ impl LiveScreen {
         let counters = tick.running.measured().flowops;
         let trouble: Vec<TroubleCounts> = counters
             .iter()
-            .map(|s| TroubleCounts { errors: s.failed(), starved_ns: s[Counter::StarvedTime] })
+            .map(|s| TroubleCounts { errors: s.failed(), starved_ns: s[FlowopCounter::StarvedTime] })
             .collect();
         match &mut self.screen {
             Some(screen) => {

@@ -14,7 +14,7 @@ use crate::plan::{self, Plan, PlanStep};
 use crate::random::Quantity;
 use crate::result::build;
 use crate::result::{
-    BeforeAfter, Counter, FilesetResult, FlowopClass, FlowopResult, Note, NoteCode, OpenLoop, PhaseResult, Run,
+    BeforeAfter, FilesetResult, FlowopClass, FlowopCounter, FlowopResult, Note, NoteCode, OpenLoop, PhaseResult, Run,
     RunFailure, RunState, Straggler, ThreadRequests,
 };
 use crate::runtime::{ArrivalProgress, Ended, Fault, FaultKind, PacedThread, PhaseTicks, Running, Sample, Waited};
@@ -127,7 +127,7 @@ pub(crate) fn fill(
     let is_over = is_stuck || running.is_stopped();
     let unfinished = || sample.unfinished.iter().filter(|_| is_over);
     let stragglers = if is_over { running.stragglers() } else { Vec::new() };
-    run.late_ops = sample.flowops.iter().map(|s| s[Counter::LateOps]).sum::<u64>()
+    run.late_ops = sample.flowops.iter().map(|s| s[FlowopCounter::LateOps]).sum::<u64>()
         + unfinished().map(|thread| thread.in_flight).sum::<u64>();
     let ages = unfinished().filter_map(|thread| Some(running.ns(thread.last_progress?, waited.tick)));
     let oldest_ns = sample.flowops.iter().map(|s| s.late_oldest_ns).chain(ages).max().unwrap_or(0);

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use wml_os::{FileType, errno_name, fd::Stat};
 use wml_result::snapshot::{Dist, Snapshot};
-use wml_result::{Counter, NEVER_OPENED, NOTHING_MADE, ReplayDifference, ReplayResult};
+use wml_result::{FlowopCounter, NEVER_OPENED, NOTHING_MADE, ReplayDifference, ReplayResult};
 use wml_trace::{CallClass, KindId, PathId};
 
 /// The calls of a class.
@@ -75,7 +75,7 @@ impl ReplayOutcome {
                 let class = KindId(kind as u16).get().class;
                 let Some(ReplayedClass { snapshot, .. }) = classes.get_mut(&class) else { continue };
                 match class {
-                    CallClass::List => snapshot[Counter::ListedBytes] += bytes,
+                    CallClass::List => snapshot[FlowopCounter::ListedBytes] += bytes,
                     class if class.moves_data() => snapshot.bytes += bytes,
                     _ => {}
                 }

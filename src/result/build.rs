@@ -1,7 +1,7 @@
 //! Computes the figures of a result from snapshots of counters. Pure functions: no clock, no system calls.
 
-use super::flowop_result::{COUNTED, Counted};
-use super::{Counter, CpuTime, FlowopClass, FlowopResult, Interval, IntervalFlowop, Latency, Summary};
+use super::flowop_result::{COUNTED, CounterField};
+use super::{CpuTime, FlowopClass, FlowopCounter, FlowopResult, Interval, IntervalFlowop, Latency, Summary};
 use crate::hdr::{self, Quantiles};
 use crate::snapshot::{Dist, Snapshot};
 use wml_os::errno_name;
@@ -27,19 +27,19 @@ pub fn latency(dist: &Dist) -> Latency {
 /// `seconds` is the measured time.
 pub fn flowop(identity: FlowopResult, snapshot: &Snapshot, seconds: f64) -> FlowopResult {
     let each = |total: u64, n: u64| (n > 0).then(|| total as f64 / n as f64);
-    let commands = snapshot[Counter::UserTime] + snapshot[Counter::SystemTime];
-    let of_commands = |part: Counter| (commands > 0).then(|| snapshot[part] as f64 / 1e9);
+    let commands = snapshot[FlowopCounter::UserTime] + snapshot[FlowopCounter::SystemTime];
+    let of_commands = |part: FlowopCounter| (commands > 0).then(|| snapshot[part] as f64 / 1e9);
     let mut result = FlowopResult {
         ops: snapshot.ops,
         ops_per_s: rate(snapshot.ops, seconds),
         bytes: snapshot.bytes,
         mib_per_s: rate(snapshot.bytes, seconds) / MIB,
-        open_ns_mean: each(snapshot[Counter::OpenTime], snapshot[Counter::Opens]),
+        open_ns_mean: each(snapshot[FlowopCounter::OpenTime], snapshot[FlowopCounter::Opens]),
         errors: snapshot.errors.iter().map(|(errno, n)| (errno_name(*errno), *n)).collect(),
-        starved_seconds: snapshot[Counter::StarvedTime] as f64 / 1e9,
-        tool_ns_mean: each(snapshot[Counter::ToolTime], snapshot.ops),
-        command_user_seconds: of_commands(Counter::UserTime),
-        command_system_seconds: of_commands(Counter::SystemTime),
+        starved_seconds: snapshot[FlowopCounter::StarvedTime] as f64 / 1e9,
+        tool_ns_mean: each(snapshot[FlowopCounter::ToolTime], snapshot.ops),
+        command_user_seconds: of_commands(FlowopCounter::UserTime),
+        command_system_seconds: of_commands(FlowopCounter::SystemTime),
         latency_ns: latency(&snapshot.latency),
         response_ns: snapshot.response.as_ref().map(latency),
         response_histogram: snapshot.response.as_ref().map(hdr::encode).unwrap_or_default(),
@@ -48,7 +48,7 @@ pub fn flowop(identity: FlowopResult, snapshot: &Snapshot, seconds: f64) -> Flow
         histogram: hdr::encode(&snapshot.latency),
         ..identity
     };
-    for Counted { counter, field, .. } in COUNTED {
+    for CounterField { counter, field, .. } in COUNTED {
         *field(&mut result) = snapshot[*counter];
     }
     result
@@ -66,8 +66,8 @@ pub fn summary<'a>(
     let mut commands_ns = [0, 0];
     for (flowop, snapshot) in parts {
         errors += snapshot.failed();
-        commands_ns[0] += snapshot[Counter::UserTime];
-        commands_ns[1] += snapshot[Counter::SystemTime];
+        commands_ns[0] += snapshot[FlowopCounter::UserTime];
+        commands_ns[1] += snapshot[FlowopCounter::SystemTime];
         if flowop.class.is_io() {
             reads += if flowop.reads { snapshot.ops } else { 0 };
             writes += if flowop.writes { snapshot.ops } else { 0 };
@@ -81,7 +81,7 @@ pub fn summary<'a>(
         writes_per_s: rate(writes, seconds),
         bytes: all.bytes,
         mib_per_s: rate(all.bytes, seconds) / MIB,
-        listed_bytes: all[Counter::ListedBytes],
+        listed_bytes: all[FlowopCounter::ListedBytes],
         latency_ms: all.mean().map(|ns| ns / 1e6),
         latency_ns: latency(&all.latency),
         histogram: hdr::encode(&all.latency),
@@ -136,7 +136,7 @@ mod tests {
     use super::{CpuTime, flowop, identity, interval, latency, summary};
     use crate::divided_times;
     use crate::snapshot::{Dist, Snapshot};
-    use crate::{Counter, FlowopClass, FlowopResult, Latency};
+    use crate::{FlowopClass, FlowopCounter, FlowopResult, Latency};
 
     fn snapshot(ops: u64, ns: u64, bytes: u64) -> Snapshot {
         let mut latency = Dist::default();
@@ -206,9 +206,9 @@ mod tests {
     fn a_flowop_keeps_its_identity_and_gets_its_figures() {
         let mut s = snapshot(4, 2_000, 512);
         s.errors.insert(28, 3);
-        s[Counter::ToolTime] = 400;
-        s[Counter::Opens] = 2;
-        s[Counter::OpenTime] = 9_000;
+        s[FlowopCounter::ToolTime] = 400;
+        s[FlowopCounter::Opens] = 2;
+        s[FlowopCounter::OpenTime] = 9_000;
         s.response = Some(s.latency.clone());
         let f = flowop(of(FlowopClass::Io, true, false), &s, 2.0);
         assert_eq!((f.process.as_str(), f.class, f.reads), ("p", FlowopClass::Io, true));

@@ -8,7 +8,7 @@ use super::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
 use super::ranks::{RankRun, merge_ranks};
 use super::snapshot::{Dist, Snapshot};
 use super::{
-    BeforeAfter, CacheState, Counter, CpuTime, DeviceBytes, Document, Environment, FilesetResult, FlowopClass,
+    BeforeAfter, CacheState, CpuTime, DeviceBytes, Document, Environment, FilesetResult, FlowopClass, FlowopCounter,
     FlowopResult, Interval, Note, Run, RunEnvironment, Script, Warmup,
 };
 use serde_json::json;
@@ -41,13 +41,13 @@ pub(crate) fn fixture() -> Document {
 /// Returns the snapshots of the fixture's flowops: reads (fast, with a slow tail), synchronous writes, semaphore posts.
 pub(crate) fn snapshots() -> [Snapshot; 3] {
     let mut read = snapshot(827_580, 2_048, |x| 1_900.0 * (1.0 - x).powf(-0.45), 48);
-    read[Counter::Opens] = 20;
-    read[Counter::OpenTime] = 20 * 14_300;
+    read[FlowopCounter::Opens] = 20;
+    read[FlowopCounter::OpenTime] = 20 * 14_300;
     let mut write = snapshot(8_040, 4_096, |x| 610_000.0 * (1.0 + x) + 9e6 * x.powi(60), 61);
-    write[Counter::LateOps] = 1;
-    write[Counter::LateBytes] = 4_096;
+    write[FlowopCounter::LateOps] = 1;
+    write[FlowopCounter::LateBytes] = 4_096;
     write.errors.insert(28, 3);
-    write[Counter::StarvedTime] = 120_000_000;
+    write[FlowopCounter::StarvedTime] = 120_000_000;
     [read, write, snapshot(827_580, 0, |x| 95.0 + 40.0 * x, 0)]
 }
 
@@ -188,7 +188,7 @@ fn snapshot(ops: u64, bytes: u64, quantile: impl Fn(f64) -> f64, tool_ns: u64) -
         latency.merge(&Dist::from_counts([(super::layout::index(ns), share)]));
     }
     let mut snapshot = Snapshot { ops, bytes: bytes * ops, latency, ..Snapshot::default() };
-    snapshot[Counter::ToolTime] = tool_ns * ops;
+    snapshot[FlowopCounter::ToolTime] = tool_ns * ops;
     snapshot
 }
 

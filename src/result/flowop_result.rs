@@ -1,6 +1,6 @@
 //! The result of a flowop, and what is counted of it.
 //!
-//! To add a counter: a row of [`Counter`], which threads count with `Cell::add`, a field of [`FlowopResult`] with its row in
+//! To add a counter: a row of [`FlowopCounter`], which threads count with `Cell::add`, a field of [`FlowopResult`] with its row in
 //! [`COUNTED`], and `docs/result.schema.json`. Its column and its metric are a row each in `report/metrics.rs`.
 
 use super::{FlowopClass, Latency};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 wml_text::named! {
     /// What is counted of a flowop besides its operations and their bytes. Counts of threads and of intervals are summed.
-    pub enum Counter {
+    pub enum FlowopCounter {
         /// Files opened implicitly.
         Opens = "opens";
         /// Time of these opens, in nanoseconds.
@@ -34,20 +34,20 @@ wml_text::named! {
 }
 
 /// A counter that a result has as it is. The counts of several ranks are summed.
-pub(crate) struct Counted {
-    pub(crate) counter: Counter,
+pub(crate) struct CounterField {
+    pub(crate) counter: FlowopCounter,
     pub(crate) of: fn(&FlowopResult) -> u64,
     pub(crate) field: fn(&mut FlowopResult) -> &mut u64,
 }
 
 macro_rules! counted {
     ($($counter:ident: $field:ident),* $(,)?) => {
-        &[$(Counted { counter: Counter::$counter, of: |f| f.$field, field: |f| &mut f.$field }),*]
+        &[$(CounterField { counter: FlowopCounter::$counter, of: |f| f.$field, field: |f| &mut f.$field }),*]
     };
 }
 
 /// These counters and their fields.
-pub(crate) const COUNTED: &[Counted] = counted! {
+pub(crate) const COUNTED: &[CounterField] = counted! {
     Opens: implicit_opens,
     LateOps: late_ops,
     LateBytes: late_bytes,

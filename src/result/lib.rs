@@ -41,7 +41,7 @@ pub use digest::Digest;
 pub use environment::{Environment, RunEnvironment};
 pub use figures::{BeforeAfter, Energy, Latency, MIN_BEYOND, PERCENTILES, Percentile, PercentilePlace};
 pub use filesets::{FilesetResult, Repaired};
-pub use flowop_result::{Counter, FlowopResult};
+pub use flowop_result::{FlowopCounter, FlowopResult};
 pub use hosts::{ClockDrift, HostResult, LostRank, RankClock, RankResult, rank_on_host};
 pub use limits::{LimitOutcome, LimitVerdict};
 pub use note_code::NoteCode;

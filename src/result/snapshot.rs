@@ -3,7 +3,7 @@
 //!
 //! Percentiles are always computed from merged counts and never averaged.
 
-use super::{Counter, hdr, layout};
+use super::{FlowopCounter, hdr, layout};
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -194,8 +194,8 @@ pub struct Snapshot {
     pub bytes: u64,
     /// Age of the oldest late operation at the deadline, in nanoseconds.
     pub late_oldest_ns: u64,
-    /// The other counters, by [`Counter`].
-    pub counts: [u64; Counter::ALL.len()],
+    /// The other counters, by [`FlowopCounter`].
+    pub counts: [u64; FlowopCounter::ALL.len()],
     /// Failed operations by error number.
     pub errors: BTreeMap<i32, u64>,
     /// Latency (service time).
@@ -206,16 +206,16 @@ pub struct Snapshot {
     pub lateness: Option<Dist>,
 }
 
-impl Index<Counter> for Snapshot {
+impl Index<FlowopCounter> for Snapshot {
     type Output = u64;
 
-    fn index(&self, counter: Counter) -> &u64 {
+    fn index(&self, counter: FlowopCounter) -> &u64 {
         &self.counts[counter as usize]
     }
 }
 
-impl IndexMut<Counter> for Snapshot {
-    fn index_mut(&mut self, counter: Counter) -> &mut u64 {
+impl IndexMut<FlowopCounter> for Snapshot {
+    fn index_mut(&mut self, counter: FlowopCounter) -> &mut u64 {
         &mut self.counts[counter as usize]
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use wml::flowop::{Effects, stateless};
 use wml::os::Clock;
-use wml::result::Counter;
+use wml::result::FlowopCounter;
 use wml::runtime::{self, Sample};
 use wml::session::{Session, SilentFront};
 
@@ -24,7 +24,7 @@ struct Held {
 
 /// The late operations that have been counted, and those in flight.
 fn late(sample: &Sample) -> (u64, u64) {
-    let counted = sample.flowops.iter().map(|flowop| flowop[Counter::LateOps]).sum();
+    let counted = sample.flowops.iter().map(|flowop| flowop[FlowopCounter::LateOps]).sum();
     (counted, sample.unfinished.iter().map(|thread| thread.in_flight).sum())
 }
 

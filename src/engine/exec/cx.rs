@@ -26,7 +26,7 @@ use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::{EventPool, Gate, GatherGuard, Gathering, Stopped};
 use wml_os::{self as os, Clock, Errno, Fd, Scale};
 use wml_os::{Advice, OFlags, range};
-use wml_result::Counter;
+use wml_result::FlowopCounter;
 
 /// Number of directories that a thread keeps open, of a set that has more directories than the process can keep open.
 const OWN_DIRS: usize = 64;
@@ -258,7 +258,7 @@ impl<'r> OpCx<'r> {
         let now = self.env.clock.raw();
         let since = std::mem::replace(&mut self.account.last, now);
         let starved = std::mem::take(&mut self.account.starved);
-        self.account.cell.add(Counter::ToolTime, self.env.clock.ns(since, now).saturating_sub(starved));
+        self.account.cell.add(FlowopCounter::ToolTime, self.env.clock.ns(since, now).saturating_sub(starved));
     }
 
     /// Ends the operation and counts it with the bytes that it moved. `Err` when it ended after the deadline.
@@ -381,7 +381,7 @@ impl<'r> OpCx<'r> {
     #[cold]
     pub fn moved(&self, bytes: u64) {
         if self.expired() {
-            self.account.cell.add(Counter::LateBytes, bytes);
+            self.account.cell.add(FlowopCounter::LateBytes, bytes);
         } else {
             self.account.cell.add_bytes(bytes);
         }
@@ -481,8 +481,8 @@ impl<'r> OpCx<'r> {
         let started = std::mem::replace(&mut self.account.last, now);
         self.account.fresh = true;
         if now <= self.env.gate.deadline() {
-            self.cell().add(Counter::Opens, 1);
-            self.cell().add(Counter::OpenTime, self.env.clock.ns(started, now));
+            self.cell().add(FlowopCounter::Opens, 1);
+            self.cell().add(FlowopCounter::OpenTime, self.env.clock.ns(started, now));
             Ok(())
         } else {
             self.end_late(started, 0)

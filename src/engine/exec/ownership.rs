@@ -13,7 +13,7 @@ use crate::io_engine::Handle;
 use std::ffi::CStr;
 use wml_os::OFlags;
 use wml_os::{Errno, Fd, fd};
-use wml_result::Counter;
+use wml_result::FlowopCounter;
 
 impl OpCx<'_> {
     /// Returns the number of the current period, by the last reading of the clock.
@@ -73,7 +73,7 @@ impl OpCx<'_> {
     pub(super) fn exclude_since(&mut self, start: u64) {
         let spent = self.env.clock.raw().saturating_sub(start);
         self.account.last += spent;
-        self.account.cell.add(Counter::ToolTime, self.env.clock.ns(0, spent));
+        self.account.cell.add(FlowopCounter::ToolTime, self.env.clock.ns(0, spent));
     }
 
     /// Handles a failed open. If the file was to be created and exists (an earlier run of a trusted set has made it),

@@ -18,7 +18,7 @@ use crate::fileset::{How, Members, Picked, Want};
 use crate::random;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use wml_result::Counter;
+use wml_result::FlowopCounter;
 
 /// The rule by which a file is picked among the candidates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -326,7 +326,7 @@ impl OpCx<'_> {
         }
         let waited = self.env.clock.ns(since, self.env.clock.raw());
         self.account.starved += waited;
-        self.cell().add(Counter::StarvedTime, waited);
+        self.cell().add(FlowopCounter::StarvedTime, waited);
         result
     }
 

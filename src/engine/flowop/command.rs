@@ -10,7 +10,7 @@ use wml_language::diag::{Code, Diagnostic};
 use wml_language::spec::{Class, Role};
 use wml_os::COMMAND_FAILED;
 use wml_os::child::Group;
-use wml_result::Counter;
+use wml_result::FlowopCounter;
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[entry("command", command)
     .class(Class::Other)
@@ -51,8 +51,8 @@ fn command(args: &Args<'_>) -> BuiltOp {
                 let done = cx.end(0);
                 // A command that ended after the deadline is counted as late only.
                 if done.is_ok() {
-                    cx.cell().add(Counter::UserTime, times.user_ns);
-                    cx.cell().add(Counter::SystemTime, times.system_ns);
+                    cx.cell().add(FlowopCounter::UserTime, times.user_ns);
+                    cx.cell().add(FlowopCounter::SystemTime, times.system_ns);
                 }
                 done
             }

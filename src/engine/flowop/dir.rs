@@ -15,7 +15,7 @@ use wml_language::diag::{Code, Diagnostic};
 use wml_language::spec::{Origin, Role};
 use wml_os::fd::{self, Fd, Result as OsResult};
 use wml_os::{Mode, OFlags};
-use wml_result::Counter;
+use wml_result::FlowopCounter;
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     entry("makedir", |args| change_leaf(args, true))
@@ -150,7 +150,7 @@ fn end_listing(cx: &mut OpCx<'_>, listed: OsResult<(u64, u64)>) -> Result<(), St
             cx.cell().add_calls(calls.saturating_sub(1));
             let ended = cx.end(0);
             if ended.is_ok() {
-                cx.cell().add(Counter::ListedBytes, bytes);
+                cx.cell().add(FlowopCounter::ListedBytes, bytes);
             }
             ended
         }

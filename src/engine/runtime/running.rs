@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wml_os::{proc, schedule, signals};
-use wml_result::Counter;
+use wml_result::FlowopCounter;
 use wml_result::snapshot::Snapshot;
 
 /// Interval at which the controller checks for signals while threads get ready.
@@ -404,7 +404,7 @@ impl Running {
     pub(super) fn add_counters(&self, thread_slot: &ThreadSlot, flowops: &mut [Snapshot]) -> u64 {
         let thread = &self.shared.plan.processes[thread_slot.process].threads[thread_slot.thread];
         let own = &mut flowops[thread.first..thread.first + thread.count];
-        let late = |own: &[Snapshot]| own.iter().map(|flowop| flowop[Counter::LateOps]).sum::<u64>();
+        let late = |own: &[Snapshot]| own.iter().map(|flowop| flowop[FlowopCounter::LateOps]).sum::<u64>();
         let before = late(own);
         for (local, flowop) in own.iter_mut().enumerate() {
             thread_slot.stats.add_to(local, flowop);

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use wml_os::map::Counters;
-use wml_result::Counter;
+use wml_result::FlowopCounter;
 use wml_result::layout;
 use wml_result::snapshot::{Dist, Snapshot};
 
@@ -83,7 +83,7 @@ impl ThreadStats {
 
     /// Returns the number of late operations of all flowops so far.
     pub(crate) fn total_late_ops(&self) -> u64 {
-        self.cells.iter().map(|cell| cell.count(Counter::LateOps)).sum()
+        self.cells.iter().map(|cell| cell.count(FlowopCounter::LateOps)).sum()
     }
 
     /// Returns the bytes of all flowops so far, of the same operations as [`total_ops`](Self::total_ops).
@@ -156,8 +156,8 @@ pub struct Cell {
     ops: AtomicU64,
     bytes: AtomicU64,
     latency: LiveCounters,
-    /// By [`Counter`].
-    counts: [AtomicU64; Counter::ALL.len()],
+    /// By [`FlowopCounter`].
+    counts: [AtomicU64; FlowopCounter::ALL.len()],
     late_oldest_ns: AtomicU64,
     submitted_ops: AtomicU64,
     submitted_bytes: AtomicU64,
@@ -237,8 +237,8 @@ impl Cell {
     /// late, and counts in no rate.
     #[cold]
     pub(crate) fn record_late(&self, ns: u64, bytes: u64) {
-        self.add(Counter::LateOps, 1);
-        self.add(Counter::LateBytes, bytes);
+        self.add(FlowopCounter::LateOps, 1);
+        self.add(FlowopCounter::LateBytes, bytes);
         self.late_oldest_ns.store(self.late_oldest_ns.load(Relaxed).max(ns), Relaxed);
     }
 
@@ -257,18 +257,18 @@ impl Cell {
 
     /// Adds to a counter.
     #[inline]
-    pub(crate) fn add(&self, counter: Counter, n: u64) {
+    pub(crate) fn add(&self, counter: FlowopCounter, n: u64) {
         bump(&self.counts[counter as usize], n);
     }
 
-    fn count(&self, counter: Counter) -> u64 {
+    fn count(&self, counter: FlowopCounter) -> u64 {
         self.counts[counter as usize].load(Relaxed)
     }
 
     /// Adds system calls of an operation beyond its first.
     #[inline]
     pub(crate) fn add_calls(&self, n: u64) {
-        self.add(Counter::Calls, n);
+        self.add(FlowopCounter::Calls, n);
     }
 
     /// Returns the number of operations so far, without late ones.
@@ -304,7 +304,7 @@ impl Cell {
 
     /// Returns the bytes of these operations and those of the listings of directories.
     pub(crate) fn moved_bytes(&self) -> u64 {
-        self.started_bytes().saturating_add(self.count(Counter::ListedBytes))
+        self.started_bytes().saturating_add(self.count(FlowopCounter::ListedBytes))
     }
 
     /// Returns the part of [`moved_bytes`](Self::moved_bytes) since the measurement began.
@@ -426,7 +426,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{Cell, ThreadStats};
-    use wml_result::Counter;
+    use wml_result::FlowopCounter;
     use wml_result::layout;
 
     #[test]
@@ -458,17 +458,17 @@ mod tests {
         cell.record(3000, 1);
         cell.record_late(90, 7);
         cell.record_late(80, 1);
-        cell.add(Counter::Opens, 1);
-        cell.add(Counter::OpenTime, 500);
+        cell.add(FlowopCounter::Opens, 1);
+        cell.add(FlowopCounter::OpenTime, 500);
         cell.add_calls(3);
-        cell.add(Counter::ToolTime, 40);
-        cell.add(Counter::StarvedTime, 60);
+        cell.add(FlowopCounter::ToolTime, 40);
+        cell.add(FlowopCounter::StarvedTime, 60);
         cell.error(28);
         cell.error(28);
         cell.error(5);
         let s = stats.snapshot(1);
         assert_eq!((s.ops, s.bytes, s.late_oldest_ns), (2, 4097, 90));
-        let counted = Counter::ALL.map(|counter| (counter.name(), s[counter]));
+        let counted = FlowopCounter::ALL.map(|counter| (counter.name(), s[counter]));
         let counted: Vec<_> = counted.into_iter().filter(|(_, n)| *n > 0).collect();
         let [opens, late] = [[("opens", 1), ("open_ns", 500)], [("late_ops", 2), ("late_bytes", 8)]];
         assert_eq!(counted, [&opens[..], &late, &[("calls", 3), ("tool_ns", 40), ("starved_ns", 60)]].concat());
