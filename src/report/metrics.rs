@@ -1,9 +1,11 @@
 //! The metrics and the columns of tables: their names and units, and how each is read from the document of a run.
 //!
 //! To add a metric: a row in [`RATES`] or [`LEVELS`], which `wmlrun list metrics`, `--metric`, `explain`, completion and all
-//! comparisons take; for a column in text, in Markdown, on the page and in CSV a row of [`COLUMNS_BEHIND`]. A percentile is a
-//! row of [`PERCENTILES`](crate::result::PERCENTILES). What the document lacks comes first: what flowops count is a row in
-//! `result/flowop_result.rs`, what a whole run has is a field in `result/figures.rs`; and `docs/result.schema.json`.
+//! comparisons take. For a column in text, in Markdown, on the page and in CSV: a row of [`COLUMNS_BEHIND`], whose heading is
+//! the name of the metric, so that `explain` knows it. A percentile is a row of [`PERCENTILES`](crate::result::PERCENTILES).
+//!
+//! What the document lacks comes first: what flowops count is in `result/flowop_result.rs`, what the kernel counts for a run
+//! in `result/summary.rs`.
 
 use crate::analysis::Direction;
 use crate::result::environment::MountInfo;
@@ -247,6 +249,7 @@ impl FigureColumn {
     }
 }
 
+/// All columns, in the order of CSV: those before the percentiles.
 #[rustfmt::skip]
 pub(crate) const COLUMNS: &[FigureColumn] = &[
     FigureColumn::of_flowops("ops", |f| Count(f.ops)).and_all(|all| Count(all.ops)).shown("ops", 120),
