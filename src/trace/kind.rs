@@ -251,6 +251,7 @@ pub static KINDS: &[CallKind] = kinds! {
     "newfstatat" Stat new SYS_newfstatat (Dir Path Stat Flags);
     "statx" Stat new SYS_statx (Dir Path Flags Skip Statx);
     "fstat" Fstat new SYS_fstat (Fd Stat);
+    "fstatx" Fstat kernel statx (Fd);
     "access" Access old SYS_access (Path);
     "faccessat" Access new SYS_faccessat (Dir Path);
     "faccessat2" Access new SYS_faccessat2 (Dir Path Skip Flags);

@@ -96,7 +96,7 @@ impl RawCall {
                 if kind.arg(CallArg::Dir).is_some_and(|at| self.fd(at) != libc::AT_FDCWD)
                     && self.names[0].as_ref().is_some_and(Vec::is_empty) =>
             {
-                named("fstat")
+                named(if kind.name == "statx" { "fstatx" } else { "fstat" })
             }
             _ => self.kind,
         }

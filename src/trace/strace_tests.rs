@@ -86,8 +86,8 @@ fn a_call_without_a_name_is_on_the_file_of_its_descriptor() {
     let expected = [
         "7.000 utimensat /w/a = 0",
         "7.001 utimensat /w/b = 0",
-        "7.002 fstat /w/c of 9 = 0",
-        "7.003 fstat /w/c of 9 = 0",
+        "7.002 fstatx /w/c of 9 = 0",
+        "7.003 fstatx /w/c of 9 = 0",
         "7.004 fstat /w/d of 3 = 0",
         "7.005 newfstatat /w of 40 = 0",
         "7.006 fchownat /w/e = 0",

@@ -360,7 +360,7 @@ impl Look {
 }
 
 /// Calls that the engine makes by itself in a thread of a script: no flowop is it. It opens each directory to look up
-/// names in it, when it needs it first, and looks at a file at times, by `statx`, which no flowop makes.
+/// names in it, when it needs it first, and looks at a name or an open file at times, by `statx`, which no flowop makes.
 #[derive(Debug, Default)]
 struct OwnCalls {
     /// The directories that each thread has open for that, with how often it has them open to read them.
@@ -387,7 +387,7 @@ impl OwnCalls {
                 self.open.entry(directory).and_modify(|readers| *readers += 1);
                 false
             }
-            CallClass::Fstat => opened == Some(path),
+            CallClass::Fstat => opened == Some(path) || call.kind.get().name == "fstatx",
             CallClass::Stat => call.kind.get().name == "statx",
             CallClass::Close => match self.open.get_mut(&directory) {
                 Some(readers @ 1..) => {

@@ -285,7 +285,7 @@ fn script_trace(write: &str) -> Vec<u8> {
     // The engine opens the directory to look up names, and looks at a file.
     trace.open("/e/log", wml_trace::flags::O_PATH as u32);
     trace.last().thread = 8;
-    for (kind, path) in [("fstat", "/e/log"), ("statx", "/e/log/a"), ("close", "/e/log")] {
+    for (kind, path) in [("fstat", "/e/log"), ("statx", "/e/log/a"), ("fstatx", "/e/log/a"), ("close", "/e/log")] {
         trace.call(kind, path, |call| call.thread = 8);
     }
     for n in 0..60 {
