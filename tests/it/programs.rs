@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::cmd::{Wml, count, flowop, number};
 
@@ -24,6 +25,7 @@ const CLONE: Driven = Driven { program: "clone", is_fresh: true, args: &[] };
 const MAIL: Driven = Driven { program: "mail", is_fresh: true, args: &[] };
 const ROCKSDB: Driven = Driven { program: "rocksdb", is_fresh: true, args: &[] };
 const NPM: Driven = Driven { program: "npm", is_fresh: true, args: &[] };
+const RSYNC: Driven = Driven { program: "rsync", is_fresh: true, args: &[] };
 const TAR: Driven = Driven { program: "tar", is_fresh: true, args: &[] };
 
 /// The rows of `wmlrun fidelity` with their verdicts, of a script and a program.
@@ -50,6 +52,7 @@ fn rows(script: &str, driven: &Driven, pairs: &str, more: &[&str]) -> Vec<(Strin
         .args([&dir])
         .args(driven.args)
         .alone()
+        .timeout(Duration::from_mins(10))
         .run();
     let document: serde_json::Value =
         serde_json::from_str(&done.stdout).unwrap_or_else(|error| panic!("{error}: {}", done.shown()));
@@ -164,6 +167,14 @@ fn npm_install_makes_the_calls_of_npm() {
     let inside =
         ["share of stat", "share of mkdir", "write a run", "mkdir a run", "stat a run", "files", "directories"];
     makes_the_calls("npm_install", &NPM, &[], &inside);
+}
+
+#[test]
+fn rsync_copy_makes_the_calls_of_rsync() {
+    needs!(crate::cmd::long());
+    needs!(has("rsync"), "there is no rsync");
+    let inside = ["share of open", "share of stat", "write a run", "rename a run", "chmod a run", "files"];
+    makes_the_calls("rsync_copy", &RSYNC, &[], &inside);
 }
 
 #[test]
