@@ -32,7 +32,7 @@ use GroupKind::{Applications, Historical, Micro, Tools};
 #[rustfmt::skip]
 pub static GROUPS: &[PersonalityGroup] = &[
     group("programs", Applications, &["sqlite_delete", "sqlite_wal", "pg", "git_status", "tar_extract",
-        "npm_install", "git_clone", "rsync_copy", "mail_deliver", "lsm_store"]),
+        "npm_install", "git_clone", "rsync_copy", "notmuch_new", "mail_deliver", "lsm_store"]),
     group("publications", Applications, &["container_start", "train_unet3d", "train_resnet50", "checkpoint"]),
     group("servers", Applications, &["varmail", "maildir", "qmail", "webserver", "webproxy", "fileserver", "netsfs",
         "networkfs", "videoserver", "imagestore", "randomfileaccess"]),

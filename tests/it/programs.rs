@@ -24,6 +24,7 @@ const PG: Driven = Driven { program: "pg", is_fresh: true, args: &["4", "5"] };
 const CLONE: Driven = Driven { program: "clone", is_fresh: true, args: &[] };
 const MAIL: Driven = Driven { program: "mail", is_fresh: true, args: &[] };
 const ROCKSDB: Driven = Driven { program: "rocksdb", is_fresh: true, args: &[] };
+const NOTMUCH: Driven = Driven { program: "notmuch", is_fresh: true, args: &[] };
 const NPM: Driven = Driven { program: "npm", is_fresh: true, args: &[] };
 const RSYNC: Driven = Driven { program: "rsync", is_fresh: true, args: &[] };
 const TAR: Driven = Driven { program: "tar", is_fresh: true, args: &[] };
@@ -175,6 +176,14 @@ fn rsync_copy_makes_the_calls_of_rsync() {
     needs!(has("rsync"), "there is no rsync");
     let inside = ["share of open", "share of stat", "write a run", "rename a run", "chmod a run", "files"];
     makes_the_calls("rsync_copy", &RSYNC, &[], &inside);
+}
+
+#[test]
+fn notmuch_new_makes_the_calls_of_notmuch() {
+    needs!(crate::cmd::long());
+    needs!(has("notmuch"), "there is no notmuch");
+    let inside = ["share of seek", "share of read", "read a run", "write a run", "syncs a run", "files"];
+    makes_the_calls("notmuch_new", &NOTMUCH, &[], &inside);
 }
 
 #[test]

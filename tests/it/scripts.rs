@@ -42,6 +42,7 @@ const CAPS: &[(&str, &str)] = &[
     ("seeks", "2004"),
     ("nqueue", "200"),
     ("nmail", "500"),
+    ("mails", "200"),
     ("nlinks", "100"),
     ("numactivevids", "4"),
     ("numpassivevids", "8"),
