@@ -4,6 +4,7 @@
 //! apache-otava 0.8 has the same points, but where it removes a weak one: there it does not test the point before it again.
 
 use super::distributions::t_two_sided;
+use std::collections::HashMap;
 
 /// The length of a window. Windows overlap by half.
 const WINDOW: usize = 50;
@@ -119,20 +120,40 @@ fn weak_points(window: &[f64]) -> Vec<usize> {
     }
 }
 
+/// The points of windows of a series that grows: most of them stay the same.
+#[derive(Default)]
+pub(super) struct KnownWindows(HashMap<Vec<u64>, Vec<usize>>);
+
+impl KnownWindows {
+    fn weak_points(&mut self, window: &[f64]) -> Vec<usize> {
+        let key = window.iter().map(|value| value.to_bits()).collect();
+        self.0.entry(key).or_insert_with(|| weak_points(window)).clone()
+    }
+
+    /// The same as [`change_points`].
+    pub(super) fn change_points(&mut self, values: &[f64]) -> Vec<usize> {
+        let mut points: Vec<usize> = Vec::new();
+        let mut start = 0;
+        while start < values.len() {
+            let end = (start + WINDOW).min(values.len());
+            let found = self.weak_points(&values[start..end]);
+            let last = found.last().map_or(0, |last| last + start);
+            points.extend(found.into_iter().map(|point| point + start));
+            start = last.max(start + WINDOW / 2);
+        }
+        points.sort_unstable();
+        points.dedup();
+        strong_points(points, values)
+    }
+}
+
 /// Returns the positions from which on the level of a series differs from that before: the first values of new levels.
 pub fn change_points(values: &[f64]) -> Vec<usize> {
-    let mut points: Vec<usize> = Vec::new();
-    let mut start = 0;
-    while start < values.len() {
-        let end = (start + WINDOW).min(values.len());
-        let found = weak_points(&values[start..end]);
-        let last = found.last().map_or(0, |last| last + start);
-        points.extend(found.into_iter().map(|point| point + start));
-        start = last.max(start + WINDOW / 2);
-    }
-    points.sort_unstable();
-    points.dedup();
-    // The weakest goes until all are strong. Without it the tests of its neighbours are others.
+    KnownWindows::default().change_points(values)
+}
+
+/// The points that are left if the weakest goes until all are strong. Without it the tests of its neighbours are others.
+fn strong_points(mut points: Vec<usize>, values: &[f64]) -> Vec<usize> {
     loop {
         let parts = parts(&points, 0, values.len());
         let tests =

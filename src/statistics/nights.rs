@@ -3,7 +3,7 @@
 //! The observation is a night: the logarithm of a figure, of which more is better. A level ends where a change point is
 //! (`change_points`), after nights that stand alone were left out.
 
-use super::change_points::change_points;
+use super::change_points::KnownWindows;
 use super::distributions::t_upper;
 use super::verdict::Direction;
 use super::{Estimate, median};
@@ -19,8 +19,10 @@ const SUITE_ERROR: f64 = 0.05;
 /// that is greater.
 const OWN_SPREAD: usize = 8;
 
-/// The nights that are judged at most, and those that are the reference.
+/// The nights that are judged at most, those that are judged again, each as it was the last, and those that are the
+/// reference.
 const JUDGED: usize = 400;
+const REPLAYED: usize = 60;
 const REFERENCE: usize = 30;
 
 /// The number of nights from which on a level is a better one, and a reference of its own.
@@ -87,12 +89,16 @@ pub struct NightVerdict {
     pub state: NightState,
     /// The first night that is worse, or of the drift.
     pub since: Option<usize>,
+    /// Later nights on which a worse test became worse still.
+    pub steps: Vec<usize>,
     /// The ratio of the nights since then to the reference: their mean, or the end of the drift.
     pub change: Option<f64>,
     /// The logarithm of the reference: the median of its nights.
     pub reference: f64,
     /// The ratio of the last night to the reference, with its 95 % interval.
     pub last: Estimate,
+    /// The standard deviation between nights, of the logarithms; `None` before its own is known.
+    pub spread: Option<f64>,
     /// The smallest loss that two nights show with a probability of 80 %; `None` if nothing can be said.
     pub detectable: Option<f64>,
     /// The nights that stand alone, and count neither for a level nor for the spread.
@@ -165,11 +171,11 @@ fn alone(nights: &[f64], spread: f64) -> Vec<usize> {
 }
 
 impl Levelled {
-    fn of(nights: &[f64], spread: f64) -> Self {
+    fn of(nights: &[f64], spread: f64, windows: &mut KnownWindows) -> Self {
         let alone = alone(nights, spread.max(LEAST_SPREAD));
         let positions: Vec<usize> = (0..nights.len()).filter(|n| !alone.contains(n)).collect();
         let values: Vec<f64> = positions.iter().map(|n| nights[*n]).collect();
-        let points = change_points(&values);
+        let points = windows.change_points(&values);
         let begins = std::iter::once(0).chain(points.iter().copied());
         let levels: Vec<Range<usize>> =
             begins.zip(points.iter().copied().chain([values.len()])).map(|(begin, end)| begin..end).collect();
@@ -305,8 +311,121 @@ fn drift(values: &[f64], tests: usize) -> Option<NightDrift> {
     (is_falling && line.rest <= step).then_some(NightDrift { begin, slope: line.slope })
 }
 
+/// A test that was found worse or drifting. Later nights change the levels that are found, and with them what a test is
+/// compared with: what was called a loss remains one until the figures are back.
+struct Alarm {
+    state: NightState,
+    since: usize,
+    reference: f64,
+    /// Half of the interval of a night.
+    half: f64,
+    /// Nights above this are good again: it is in the middle between the reference and the loss.
+    midway: f64,
+    /// The number of nights when it was found.
+    called: usize,
+}
+
+impl Alarm {
+    fn of(found: &NightVerdict, called: usize) -> Option<Self> {
+        Some(Self {
+            state: found.state,
+            since: found.since?,
+            reference: found.reference,
+            half: (found.last.high / found.last.low).ln() / 2.0,
+            midway: found.reference + found.change?.ln() / 2.0,
+            called,
+        })
+    }
+
+    /// True if the last night is good again, and of a loss that lasts also the one before. A loss within the interval of a
+    /// night does not show in single ones: levels alone tell whether it goes on.
+    fn is_over(&self, nights: &[f64]) -> bool {
+        let shows = 2.0 * (self.reference - self.midway) > self.half;
+        let needed = if nights.len() >= self.called + BETTER { 2 } else { 1 };
+        !shows || nights[nights.len().saturating_sub(needed)..].iter().all(|night| *night > self.midway)
+    }
+
+    /// The nights since which it is worse still: two that are out of the interval of those before them, or a last one that is
+    /// so by far.
+    fn steps(&self, nights: &[f64]) -> Vec<usize> {
+        let (mut begin, mut found) = (self.since, Vec::new());
+        for night in self.since + 1..nights.len() {
+            let below = mean(&nights[begin..night]) - self.half;
+            let next = nights.get(night + 1).map_or(nights[night] + self.half, |next| *next);
+            if nights[night].max(next) < below {
+                begin = night;
+                found.push(night);
+            }
+        }
+        found
+    }
+
+    /// Keeps what was said of a test when it was found worse.
+    fn hold(&self, found: &mut NightVerdict, nights: &[f64]) {
+        let counts = |n: &usize| !found.alone.contains(n) || *n + 1 == nights.len();
+        let bad: Vec<f64> = (self.since..nights.len()).filter(counts).map(|n| nights[n]).collect();
+        let bad = if self.state == NightState::Drifting { &bad[bad.len().saturating_sub(2)..] } else { &bad };
+        found.change = (!bad.is_empty()).then(|| (mean(bad) - self.reference).exp());
+        let last = nights.last().map_or(f64::NAN, |last| last - self.reference);
+        found.last = Estimate::around(last, self.half).map(f64::exp);
+        (found.state, found.since, found.reference) = (self.state, Some(self.since), self.reference);
+        found.steps = if self.state == NightState::Worse { self.steps(nights) } else { Vec::new() };
+    }
+}
+
+/// What is known of the tests of a suite from earlier nights.
+struct NightWatch {
+    alarms: Vec<Option<Alarm>>,
+    windows: Vec<KnownWindows>,
+    direction: Direction,
+}
+
+impl NightWatch {
+    fn new(tests: usize, direction: Direction) -> Self {
+        Self {
+            alarms: (0..tests).map(|_| None).collect(),
+            windows: (0..tests).map(|_| KnownWindows::default()).collect(),
+            direction,
+        }
+    }
+
+    /// Judges the tests by their nights up to one that follows those seen before.
+    fn see(&mut self, tests: &[&[f64]]) -> Vec<NightVerdict> {
+        let mut all = judge_last(tests, &mut self.windows, self.direction);
+        for ((found, alarm), nights) in all.iter_mut().zip(&mut self.alarms).zip(tests) {
+            if found.state < NightState::Drifting && alarm.as_ref().is_some_and(|alarm| alarm.is_over(nights)) {
+                *alarm = None;
+            }
+            match alarm {
+                // The bend of a drift is known the better, the longer it is.
+                Some(known) if found.state != NightState::Drifting => {
+                    if found.state == NightState::Worse && known.state == NightState::Drifting {
+                        (known.state, known.since) = (found.state, found.since.unwrap_or(known.since));
+                    }
+                    known.hold(found, nights);
+                }
+                Some(known) if known.state == NightState::Worse => {}
+                _ if found.state >= NightState::Drifting => *alarm = Alarm::of(found, nights.len()),
+                _ => {}
+            }
+        }
+        all
+    }
+}
+
 /// Judges the tests of a suite by the logarithms of their nights, of which more is better. `direction`: that of the figures.
 pub fn judge_nights(tests: &[&[f64]], direction: Direction) -> Vec<NightVerdict> {
+    let mut watch = NightWatch::new(tests.len(), direction);
+    let longest = tests.iter().map(|nights| nights.len()).max().unwrap_or_default();
+    for later in (1..longest.min(REPLAYED)).rev() {
+        let earlier: Vec<&[f64]> = tests.iter().map(|nights| &nights[..nights.len().saturating_sub(later)]).collect();
+        watch.see(&earlier);
+    }
+    watch.see(tests)
+}
+
+/// The verdicts of the last night by itself.
+fn judge_last(tests: &[&[f64]], windows: &mut [KnownWindows], direction: Direction) -> Vec<NightVerdict> {
     let judged: Vec<&[f64]> = tests.iter().map(|nights| &nights[nights.len().saturating_sub(JUDGED)..]).collect();
     let all_steps = pooled_steps(&judged);
     let common = spread_of_steps(&all_steps);
@@ -314,7 +433,8 @@ pub fn judge_nights(tests: &[&[f64]], direction: Direction) -> Vec<NightVerdict>
         true => common.max(early_spread(nights)),
         false => spread_of_steps(&steps(nights)),
     };
-    let levelled: Vec<Levelled> = judged.iter().map(|nights| Levelled::of(nights, spread(nights))).collect();
+    let levelled: Vec<Levelled> =
+        judged.iter().zip(windows).map(|(nights, known)| Levelled::of(nights, spread(nights), known)).collect();
     let count = tests.len();
     // One bad night in the suite must not hide all others.
     let pooled = Limits::of(common, all_steps.len() as f64 * STEPS_EFFICIENCY, count);
@@ -350,14 +470,17 @@ fn judge(
     let mut found = NightVerdict {
         state: NightState::Unknown,
         since: None,
+        steps: Vec::new(),
         change: None,
         reference: median(nights).unwrap_or(f64::NAN),
         last: Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN },
+        spread: limits.map(|limits| limits.spread).filter(|_| test.values.len() >= OWN_SPREAD),
         detectable: None,
         alone: test.alone.clone(),
     };
     let (Some(limits), Some(first), Some(last)) = (limits, test.levels.first(), nights.last()) else { return found };
-    if test.values.is_empty() {
+    // The first night is compared with none.
+    if test.values.is_empty() || nights.len() < 2 {
         return found;
     }
     let mut reference = ReferenceNights { begin: 0, end: first.end, values: test.values[first.clone()].to_vec() };

@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{Direction, NightState, NightVerdict, judge_nights, night_limit};
+use super::{Direction, NightState, NightVerdict, NightWatch, judge_nights, night_limit};
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::ops::Range;
 
 /// The tests of a suite, and the simulated series.
 const TESTS: usize = 36;
@@ -17,6 +18,12 @@ fn quiet(seed: u64, tests: usize, variation: f64) -> Vec<Vec<f64>> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut night = || (1.0 + variation * rng.sample::<f64, _>(StandardNormal)).ln();
     (0..tests).map(|_| (0..NIGHTS).map(|_| night()).collect()).collect()
+}
+
+/// The verdicts of some nights, from 0, on all tests. What was worse before the first of them is not known.
+fn course(suite: &[Vec<f64>], nights: Range<usize>) -> impl Iterator<Item = Vec<NightVerdict>> {
+    let mut watch = NightWatch::new(suite.len(), Direction::HigherIsBetter);
+    nights.map(move |night| watch.see(&suite.iter().map(|nights| &nights[..=night]).collect::<Vec<_>>()))
 }
 
 /// The verdicts of a night, from 0, on all tests.
@@ -36,7 +43,8 @@ fn found_after(
     let of_series = |n: usize| {
         let mut suite = quiet(n as u64, tests, variation);
         suite[0].iter_mut().enumerate().for_each(|(night, value)| *value += change(night));
-        (begin..NIGHTS).position(|night| states.contains(&judged(&suite, night)[0].state)).map(|nights| nights + 1)
+        let mut found = course(&suite, begin - 5..NIGHTS).skip(5);
+        found.position(|found| states.contains(&found[0].state)).map(|nights| nights + 1)
     };
     (0..SERIES).map(of_series).collect()
 }
@@ -53,8 +61,7 @@ fn false_alarms(tests: usize, suites: usize, variation: f64) -> [f64; 2] {
     let mut seen = [0; 2];
     for n in 0..suites {
         let suite = quiet(1000 + n as u64, tests, variation);
-        for night in 0..NIGHTS {
-            let found = judged(&suite, night);
+        for found in course(&suite, 0..NIGHTS) {
             let has = |states: &[NightState]| found.iter().any(|verdict| states.contains(&verdict.state));
             seen[0] += usize::from(has(&FOUND));
             seen[1] += usize::from(has(&[NightState::Suspect]));
@@ -156,13 +163,13 @@ fn one_bad_night_is_never_worse() {
     for loss in [0.9_f64, 0.7, 0.4, 0.01] {
         for n in 0..SERIES as u64 {
             let mut suite = quiet(n, 4, 0.03);
-            // A second night may confirm a suspect.
-            if judged(&suite, 29)[0].state == NightState::Suspect {
+            // A second night may confirm a suspect, and a loss stays one.
+            if course(&suite, 20..30).last().unwrap()[0].state != NightState::Same {
                 continue;
             }
-            let before: Vec<Vec<NightVerdict>> = (30..NIGHTS).map(|night| judged(&suite, night)).collect();
+            let before: Vec<Vec<NightVerdict>> = course(&suite, 20..NIGHTS).skip(10).collect();
             suite[0][30] += loss.ln();
-            let after: Vec<Vec<NightVerdict>> = (30..NIGHTS).map(|night| judged(&suite, night)).collect();
+            let after: Vec<Vec<NightVerdict>> = course(&suite, 20..NIGHTS).skip(10).collect();
             for (night, (before, after)) in before.iter().zip(&after).enumerate() {
                 let is_new = FOUND.contains(&after[0].state) && !FOUND.contains(&before[0].state);
                 // A night less, or a low one, may tip a later verdict on many others.
@@ -198,6 +205,71 @@ fn the_reference_follows_a_gain_and_not_a_loss() {
     assert_eq!(one(&levels(&[(20, 0.0), (25, 0.2), (3, 0.0)])).since, Some(45));
     // Two good nights raise no expectation.
     assert_eq!(one(&levels(&[(20, 0.0), (2, 0.2), (9, 0.0)])).state, NightState::Same);
+}
+
+/// The verdicts of each night on one test.
+fn each(nights: &[f64]) -> Vec<NightVerdict> {
+    course(&[nights.to_vec()], 0..nights.len()).map(|mut found| found.remove(0)).collect()
+}
+
+/// Fails unless a test that was found worse stays so from then on, since the same night and against the same reference.
+fn stays_worse(found: &[NightVerdict]) {
+    let first = found.iter().position(|verdict| verdict.state == NightState::Worse).unwrap();
+    for (night, verdict) in found.iter().enumerate().skip(first) {
+        assert!(FOUND.contains(&verdict.state), "night {night}: {verdict:?}");
+        if verdict.state == NightState::Worse {
+            let kept = |of: &NightVerdict| (of.since, of.reference.to_bits());
+            assert_eq!(kept(verdict), kept(&found[first]), "night {night}");
+        }
+    }
+}
+
+#[test]
+fn what_is_worse_stays_worse_until_it_is_back() {
+    let series = |parts: &[(usize, f64)]| {
+        let parts: Vec<(usize, f64)> = parts.iter().map(|(nights, level)| (*nights, level.ln())).collect();
+        each(&levels(&parts))
+    };
+    for good in [4, 6, 8, 20] {
+        let found = series(&[(good, 99_000.0), (3, 31_000.0), (8, 1300.0)]);
+        stays_worse(&found);
+        let last = found.last().unwrap();
+        assert_eq!(last.since, Some(good), "{last:?}");
+        assert!(good < 8 || last.steps == [good + 3], "{last:?}");
+    }
+    // Some nights are much worse than others.
+    let figures = [99e3, 91e3, 104e3, 97e3, 88e3, 101e3, 31e3, 30e3, 1303.0, 14_500.0, 31e3, 900.0, 9320.0, 22e3, 2e3];
+    stays_worse(&each(&figures.map(f64::ln)));
+    let mut back = figures.to_vec();
+    back.extend([96e3, 103e3, 99e3, 94e3]);
+    assert_eq!(each(&back.iter().map(|figure: &f64| figure.ln()).collect::<Vec<_>>()).last().unwrap().since, None);
+    // The verdict of a night is that of its whole course.
+    let nights = figures.map(f64::ln);
+    assert_eq!(Some(&one(&nights)), each(&nights).last());
+}
+
+#[test]
+fn a_loss_that_stays_or_grows_is_never_called_the_same() {
+    let mut worse = 0;
+    for n in 0..SERIES as u64 {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(7000 + n);
+        let spread = [0.03, 0.1, 0.25][n as usize % 3];
+        let (good, bad) = (rng.random_range(4..25), rng.random_range(2..12));
+        let level = |night: usize| match night {
+            night if night < good => 0.0,
+            night if night < good + bad => -1.1,
+            _ => -1.1 - 0.8 * (n % 4) as f64,
+        };
+        let nights: Vec<f64> =
+            (0..NIGHTS).map(|night| level(night) + spread * rng.sample::<f64, _>(StandardNormal)).collect();
+        // What was found before the loss is another matter.
+        let found = each(&nights).split_off(good);
+        if found.iter().any(|verdict| verdict.state == NightState::Worse) {
+            worse += 1;
+            stays_worse(&found);
+        }
+    }
+    assert!(worse > SERIES * 9 / 10, "{worse}");
 }
 
 #[test]
