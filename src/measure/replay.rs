@@ -11,12 +11,13 @@ use super::usage::UsageReading;
 use super::watch::Stage;
 use super::{Front, Record, ScriptOrigin, Settings, Status, record};
 use crate::diag::Failure;
-use crate::disk::{quiesce, space};
+use crate::disk::quiesce;
+use crate::disk::space::{self, LowSpace};
 use crate::os::handle;
 use crate::os::kernel_threads::KernelThreads;
 use crate::os::proc::{self, DescriptorTable};
 use crate::os::signals::{self, BrokenOff, Kept};
-use crate::replay::{InitialFiles, REPLAY_ROOT, ReadyReplay, ReplayOutcome, ReplaySpeed, ReplayStop};
+use crate::replay::{REPLAY_ROOT, ReadyReplay, ReplayOutcome, ReplaySpeed, ReplayStop, TreeSize};
 use crate::result::build;
 use crate::result::snapshot::Snapshot;
 use crate::result::{BeforeAfter, CpuTime, FilesetResult, FlowopClass, FlowopResult, Run, RunFailure, RunState, hdr};
@@ -25,9 +26,11 @@ use crate::util::hash::sha256_of;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 /// The name of the file set, of the process and of its thread in the result.
 const NAME: &str = "replay";
+const MORE_SPACE: &str = "free some space, or use another directory with `--dir`";
 
 /// Where a trace is replayed.
 pub(crate) struct ReplayPlace {
@@ -99,16 +102,17 @@ impl Runner {
         run.started_at = record::now();
         front.run_started(&self.outputs.document, &run, None, "until its last call");
         let usage = UsageReading::now(kernel);
-        let done = {
+        let (done, low) = {
             let _kept = Kept::begin();
             signals::second_breaks_off(BrokenOff::Command);
-            self.watch.interruptible(|stop| ready.run(stop)).map_err(|why| failure(trace, &place, why))?
+            self.watched(&place, |stop| ready.run(stop))
         };
+        let done = done.map_err(|why| failure(trace, &place, why))?;
         run.measured_seconds = done.elapsed as f64 / 1e9;
         let usage = usage.since(run.measured_seconds);
         let outcome = ready.outcome(&done).map_err(|why| failure(trace, &place, why))?;
         run.finished_seconds = self.started.elapsed().as_secs_f64();
-        let status = fill(&mut run, outcome, usage.cpu, self.watch.signal());
+        let status = fill(&mut run, outcome, usage.cpu, self.watch.signal(), low);
         usage.describe(&mut run);
         run.dirty_bytes = Some(BeforeAfter { before: dirty, after: quiesce::dirty_bytes() });
         run.peak_memory = proc::peak_memory();
@@ -117,13 +121,23 @@ impl Runner {
         Ok(self.record_run(MergedRun { run, status, of_all_ranks: true }, None, false, front))
     }
 
+    /// Does a part of a replay so that a signal stops it, and a file system that is nearly full, which is returned.
+    fn watched<T>(
+        &self,
+        place: &ReplayPlace,
+        work: impl FnOnce(&AtomicBool) -> Result<T, ReplayStop>,
+    ) -> (Result<T, ReplayStop>, Option<LowSpace>) {
+        let watched = |stop: &AtomicBool| space::watched(&place.root(), stop, || work(stop));
+        self.watch.interruptible(watched).unwrap_or_else(|error| (Err(error.into()), None))
+    }
+
     /// Reads a trace, and makes what is there before its first call.
     fn ready_replay(
         &mut self,
         trace: &Path,
         place: &ReplayPlace,
         front: &mut dyn Front,
-    ) -> Result<(ReadyReplay, InitialFiles, Option<bool>), Failure> {
+    ) -> Result<(ReadyReplay, TreeSize, Option<bool>), Failure> {
         let settings = self.settings.clone();
         let _watch = self.watch.begin(Stage::Prepare, "preparing the replay", vec![place.dir.clone()]);
         place.named().check(&settings, front)?;
@@ -144,8 +158,13 @@ impl Runner {
         let wish = crate::replay::ReplayWish { seed: settings.seed, ..settings.replay };
         let mut ready = ReadyReplay::read(input, &place.dir, &wish).map_err(stopped)?;
         let initial = ready.initial();
-        space::check_tree(NAME, &place.root(), initial.files, initial.directories, initial.bytes)?;
-        self.watch.interruptible(|stop| ready.fill(stop)).map_err(stopped)?;
+        let most = ready.most();
+        space::check_tree(NAME, &place.root(), most.files, most.directories, most.bytes)?;
+        let (filled, low) = self.watched(&place, |stop| ready.fill(stop));
+        if let Some(low) = low {
+            return Err(Failure::refused(low.to_string(), MORE_SPACE));
+        }
+        filled.map_err(stopped)?;
         if !settings.quiesce {
             return Ok((ready, initial, Some(false)));
         }
@@ -156,7 +175,7 @@ impl Runner {
 }
 
 /// Sets the figures and the state of a replay that has ended. Returns the status.
-fn fill(run: &mut Run, outcome: ReplayOutcome, cpu: CpuTime, signal: u8) -> Status {
+fn fill(run: &mut Run, outcome: ReplayOutcome, cpu: CpuTime, signal: u8, low: Option<LowSpace>) -> Status {
     let seconds = run.measured_seconds;
     let all = CALL_CLASSES.iter().filter_map(|(class, name, _)| Some((*class, *name, outcome.classes.get(class)?)));
     let flowop = |(n, (class, name, found)): (usize, (CallClass, &str, &crate::replay::ReplayedClass))| {
@@ -177,15 +196,20 @@ fn fill(run: &mut Run, outcome: ReplayOutcome, cpu: CpuTime, signal: u8) -> Stat
     run.flowops = flowops;
     let differs = outcome.result.failure();
     run.replay = Some(outcome.result);
-    let (state, by, status) = match differs {
+    let (state, by, status) = match (low, differs) {
+        (Some(low), _) => {
+            let (what, help) = (low.to_string(), MORE_SPACE.to_owned());
+            run.failure = Some(RunFailure { what: what.clone(), help, ..RunFailure::default() });
+            (RunState::LowSpace, what, Status::Refused)
+        }
         _ if outcome.is_broken_off => {
             (RunState::Interrupted, crate::os::signal_name(i32::from(signal)), Status::Interrupted(signal))
         }
-        Some(what) => {
+        (None, Some(what)) => {
             run.failure = Some(RunFailure { what, ..RunFailure::default() });
             (RunState::Failed, "it is not as recorded".to_owned(), Status::Failed)
         }
-        None => (RunState::Complete, "its last call".to_owned(), Status::Done),
+        (None, None) => (RunState::Complete, "its last call".to_owned(), Status::Done),
     };
     (run.state, run.ended_by) = (state, by);
     status

@@ -9,6 +9,9 @@ use wml_trace::{CallArg, CallClass, PathId, PathTable, TracedCall, flags as numb
 const REMOVE_DIR: i32 = 0x200;
 /// The flag of `fallocate` for space beyond the end.
 const KEEP_SIZE: i32 = 1;
+/// Its flags that take space away.
+const PUNCH_HOLE: i32 = 2;
+const COLLAPSE: i32 = 8;
 
 /// Two numbers of an operation in one.
 fn both(low: u32, high: u32) -> u64 {
@@ -69,6 +72,7 @@ impl PlanBuilder<'_> {
         let (dir, name) = self.place(call, found, false);
         let (one, two) = (self.order.add(), self.order.add());
         let file = self.descriptors.open(call.process, path, found.node, sought, [one, two]);
+        self.tree.space.is_opened(found.node);
         let me = self.me_of(call);
         self.order.changes(me, one);
         let x = both(name.0, file);
@@ -123,6 +127,9 @@ impl PlanBuilder<'_> {
                 } else {
                     self.order.uses(me, data);
                 }
+                if writes {
+                    self.tree.adds(node, done);
+                }
                 if !writes && done > 0 {
                     self.tree.learn_least_size(node, end);
                 }
@@ -163,7 +170,7 @@ impl PlanBuilder<'_> {
             CallClass::Truncate => {
                 self.order.changes(me, data);
                 if call.result >= 0 {
-                    self.tree.set_size(node, wanted);
+                    self.tree.cuts(node, wanted);
                 }
                 self.add(call, NewOp { y: wanted, ..simple(Do::SetSize) });
             }
@@ -172,6 +179,9 @@ impl PlanBuilder<'_> {
                 let end = offset.saturating_add(wanted);
                 if call.result >= 0 && command & KEEP_SIZE == 0 && end > self.tree.node(node).size {
                     self.tree.set_size(node, end);
+                }
+                if call.result >= 0 && command & (PUNCH_HOLE | COLLAPSE) == 0 {
+                    self.tree.allocates(node, end, wanted);
                 }
                 self.add(call, NewOp { x: offset, y: wanted, flags, ..simple(Do::Allocate) });
             }
@@ -257,6 +267,7 @@ impl PlanBuilder<'_> {
         if end > self.tree.node(node).size {
             self.tree.set_size(node, end);
         }
+        self.tree.adds(node, done);
         let source = self.descriptors.files.get(&from).map_or(NOTHING, |open| open.node);
         let offset = call.offset.unwrap_or(0);
         if source != NOTHING {
@@ -332,7 +343,7 @@ impl PlanBuilder<'_> {
                     let data = self.order.at(&mut self.tree.node(found.node).data);
                     self.order.changes(me, data);
                     if ok {
-                        self.tree.set_size(found.node, wanted);
+                        self.tree.cuts(found.node, wanted);
                     }
                 }
                 self.add(call, NewOp { y: wanted, ..simple(Do::Truncate) });
@@ -444,13 +455,14 @@ impl PlanBuilder<'_> {
             if truncates {
                 let data = self.order.at(&mut self.tree.node(node).data);
                 self.order.changes(me, data);
-                self.tree.set_size(node, 0);
+                self.tree.cuts(node, 0);
             }
             let resources = [self.order.add(), self.order.add()];
             self.order.changes(me, resources[0]);
             let number = u32::try_from(call.result).ok();
             let of = SoughtFile { number, id: call.file, position: None, flags: Some(given) };
             file = self.descriptors.open(call.process, path, node, of, resources);
+            self.tree.space.is_opened(node);
         }
         let x = both(name.0, file);
         self.add(call, NewOp { bits: SIGN_ONLY, x, flags: given, ..NewOp::new(ReplayAction::Open, dir) });

@@ -12,6 +12,7 @@
 mod actions;
 mod call;
 mod descriptors;
+mod file_kind;
 mod lookout;
 mod names;
 mod order;
@@ -19,16 +20,19 @@ mod outcome;
 mod plan;
 mod root;
 mod run;
+mod space;
 mod tree;
 mod wish;
 
 pub use outcome::{ReplayOutcome, ReplayedClass};
 pub use root::REPLAY_ROOT;
 pub use run::ReplayDone;
+pub use space::TreeSize;
 pub use wish::{ReplaySpeed, ReplayStop, ReplayWish};
 
 use plan::ReplayPlan;
 use root::ReplayRoot;
+use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::io::{Read, Seek};
 use std::path::Path;
@@ -45,14 +49,6 @@ pub struct ReadyReplay {
     above: HeldDir,
     /// The paths of the directories of the beginning, by their numbers.
     dirs: Vec<Option<CString>>,
-}
-
-/// What is there before the first call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InitialFiles {
-    pub files: u64,
-    pub directories: u64,
-    pub bytes: u64,
 }
 
 impl ReadyReplay {
@@ -77,20 +73,20 @@ impl ReadyReplay {
         self.plan.threads.iter().filter(|thread| !thread.ops.is_empty()).count() as u64
     }
 
-    /// What [`Self::fill`] makes.
-    pub fn initial(&self) -> InitialFiles {
-        let mut all = InitialFiles::default();
-        for file in self.plan.tree.nodes.iter().skip(1).filter(|file| file.is_initial) {
-            match file.kind {
-                FileKind::Directory => all.directories += 1,
-                FileKind::File | FileKind::Unknown => {
-                    all.files += 1;
-                    all.bytes = all.bytes.saturating_add(file.first_size);
-                }
-                FileKind::Link | FileKind::Pipe => all.files += 1,
-            }
+    /// What [`Self::fill`] makes. A file with several names is one.
+    pub fn initial(&self) -> TreeSize {
+        let mut all = TreeSize::default();
+        let made: BTreeSet<u32> = self.plan.tree.initial.iter().map(|(_, node)| *node).collect();
+        for file in made.iter().map(|node| &self.plan.tree.nodes[*node as usize]) {
+            *if file.kind == FileKind::Directory { &mut all.directories } else { &mut all.files } += 1;
+            all.bytes = all.bytes.saturating_add(file.first_bytes());
         }
         all
+    }
+
+    /// The most that there is at a time, while the calls are made in the order of the trace.
+    pub fn most(&self) -> TreeSize {
+        self.plan.tree.space.most(self.initial())
     }
 
     /// Makes what was there before the first call.

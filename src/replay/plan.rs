@@ -363,6 +363,7 @@ impl PlanBuilder<'_> {
                 let locks = self.tree.node(open.node).locks;
                 self.order.changes(me, locks);
             }
+            self.tree.is_closed(open.node);
         }
     }
 

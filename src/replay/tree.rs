@@ -4,9 +4,11 @@
 //! A name is a place: a directory and the name in it. So a call after the rename of a directory still finds its files, and
 //! a name that was first found after it existed below the old one.
 
+pub(crate) use crate::file_kind::FileKind;
 use crate::lookout::Lookout;
 use crate::names::{NameId, ReplayNames};
 use crate::order::{ReplayOrder, ResourceId};
+use crate::space::ReplaySpace;
 use std::collections::{BTreeSet, HashMap};
 use wml_trace::{InodeId, PathId, PathTable, TracedCall, flags as numbers};
 
@@ -24,30 +26,6 @@ const MISSING: &[u8] = b"missing";
 const MOST_LINKS: usize = 40;
 /// How long the text of a link is, if the trace does not tell.
 pub(crate) const LINK_LENGTH: u64 = 16;
-
-/// What a file is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FileKind {
-    /// No call has told. At the end it is a regular file.
-    Unknown,
-    File,
-    Directory,
-    Link,
-    Pipe,
-}
-
-impl FileKind {
-    /// By `st_mode`; `None` for a device or socket.
-    pub(crate) fn of_mode(mode: u32) -> Option<Self> {
-        match mode & numbers::S_IFMT {
-            numbers::S_IFREG => Some(Self::File),
-            numbers::S_IFDIR => Some(Self::Directory),
-            numbers::S_IFLNK => Some(Self::Link),
-            numbers::S_IFIFO => Some(Self::Pipe),
-            _ => None,
-        }
-    }
-}
 
 /// A name in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +62,13 @@ pub(crate) struct FileNode {
     target: Option<FilePlace>,
     pub(crate) data: ResourceId,
     pub(crate) locks: ResourceId,
+}
+
+impl FileNode {
+    /// The bytes of content that it has at the beginning.
+    pub(crate) fn first_bytes(&self) -> u64 {
+        if matches!(self.kind, FileKind::File | FileKind::Unknown) { self.first_size } else { 0 }
+    }
 }
 
 /// What is known of a name.
@@ -129,6 +114,7 @@ pub(crate) struct ReplayTree {
     chain: Vec<PathId>,
     /// The resources of the names on the way to the last path.
     pub(crate) passed: Vec<ResourceId>,
+    pub(crate) space: ReplaySpace,
 }
 
 impl ReplayTree {
@@ -148,6 +134,7 @@ impl ReplayTree {
             is_unexplained: false,
             chain: Vec::new(),
             passed: Vec::new(),
+            space: ReplaySpace::default(),
         };
         for path in (0..own.lookout.len() as u32).map(PathId) {
             if own.lookout.changes(path) {
@@ -183,6 +170,9 @@ impl ReplayTree {
             locks: ResourceId::NONE,
         });
         self.set_kind(id, kind);
+        if !is_initial {
+            self.space.is_made(kind);
+        }
         id
     }
 
@@ -476,6 +466,7 @@ impl ReplayTree {
         self.set_entry(place, into);
         self.nodes[into as usize].names += 1;
         self.nodes[node as usize].names -= 1;
+        self.space.is_other(node);
         if let Some(known) = self.initial.iter_mut().rev().find(|(at, was)| *at == place && *was == node) {
             known.1 = into;
         }
@@ -507,8 +498,14 @@ impl ReplayTree {
         (node.size, node.is_changed) = (size, true);
     }
 
+    /// A name goes, and maybe its file.
+    pub(crate) fn remove(&mut self, place: FilePlace) {
+        let node = self.detach(place);
+        self.may_be_gone(node);
+    }
+
     /// A name goes. Returns its file.
-    pub(crate) fn remove(&mut self, place: FilePlace) -> u32 {
+    fn detach(&mut self, place: FilePlace) -> u32 {
         let node = self.entry(place).map_or(NOTHING, |known| known.node);
         if node != NOTHING {
             self.set_entry(place, NOTHING);
@@ -522,11 +519,12 @@ impl ReplayTree {
     }
 
     pub(crate) fn rename(&mut self, from: FilePlace, to: FilePlace, exchanges: bool) {
-        let node = self.remove(from);
-        let replaced = self.remove(to);
-        if node == NOTHING || node == replaced {
+        let at = |place| self.entry(place).map_or(NOTHING, |known| known.node);
+        // Of two names of one file both stay.
+        if at(from) == NOTHING || at(from) == at(to) {
             return;
         }
+        let (node, replaced) = (self.detach(from), self.detach(to));
         self.attach(to, node);
         self.move_below(node);
         if exchanges && replaced != NOTHING {
@@ -538,6 +536,7 @@ impl ReplayTree {
             if let Some(id) = file.and_then(|file| file.id) {
                 self.ids.insert(id, node);
             }
+            self.may_be_gone(node);
         }
     }
 

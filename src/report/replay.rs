@@ -74,7 +74,7 @@ pub(super) fn lines(run: &Run) -> Vec<(&'static str, String)> {
     if !replay.calls_differ.is_empty() {
         lines.push(("calls differ", listed(&replay.calls_differ)));
     }
-    if run.state != RunState::Interrupted {
+    if !matches!(run.state, RunState::Interrupted | RunState::LowSpace) {
         lines.push(("names at end", format!("{}, {} differ", grouped(replay.names), grouped(replay.names_differ))));
     }
     if !replay.command.is_empty() {

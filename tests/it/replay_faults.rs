@@ -7,6 +7,8 @@ use std::path::Path;
 
 use wml::trace::{CallClass, KindId, PathId, TracedCall};
 
+use crate::cmd::{has, skip};
+use crate::mounts::{self, Fs, Mount};
 use crate::replayed::{RecordedProgram, tree};
 
 /// What stands in the place of a call. The path is that of its directory.
@@ -74,9 +76,6 @@ const FAULTS: &[FaultRow] = &[
         "write of ~/d: 4 instead of 5"),
     ("a size is beyond all limits", CallClass::Truncate, "c", |c, _| vec![TracedCall { wanted: Some(u64::MAX), ..c.clone() }],
         "ftruncate of ~/c: EINVAL instead of 0"),
-    ("the disk is full", CallClass::Write, "d",
-        |c, _| vec![c.clone(), TracedCall { offset: Some(0), wanted: Some(1 << 62), flags: Some(1), ..other(c, "fallocate", 0) }],
-        "fallocate of ~/d: E"),
     ("an open failed", CallClass::Open, "a", |c, _| before(c, "open", -24), "open of ~/a: "),
     ("a file is not accessible", CallClass::Open, "s/f", |c, _| before(c, "access", -2), "access of ~/s/f: 0 instead of ENOENT"),
     ("a file is not opened", CallClass::Open, "s/f", lost, "of ~/s/f: no call of the trace opened the file"),
@@ -133,4 +132,85 @@ fn a_trace_that_ends_early_or_needs_more_room_than_there_is_is_refused() {
         RecordedProgram::new(|dir| fs::File::create(dir.join("large")).unwrap().set_len(1 << 50).unwrap(), "ls large");
     let refused = large.replay(&large.trace(), &[]).exits(3);
     assert!(refused.stderr.contains("error[E0509]: not enough space in"), "{}", refused.shown());
+}
+
+/// A file system of 64 MiB for the replay.
+fn replay_on(mount: &Mount, program: &RecordedProgram, trace: &Path, more: &[&str]) -> crate::cmd::Wml {
+    let dir = mount.dir().join("d");
+    fs::create_dir_all(&dir).unwrap();
+    let args: [&std::ffi::OsStr; 4] = ["replay".as_ref(), trace.as_ref(), "--dir".as_ref(), dir.as_ref()];
+    crate::cmd::Wml::below(program.dir().parent().unwrap()).args(args).args(more)
+}
+
+/// What a trace writes counts, and not only what is there at first: of removed files the most at a time, of holes and of
+/// further names nothing.
+#[test]
+fn a_trace_that_writes_more_than_fits_is_refused_before_it() {
+    needs!(mounts::available(&[Fs::Tmpfs]));
+    if !has("python3") {
+        return skip("no python3");
+    }
+    // A shell keeps open what it redirects, and so does its replay. What processes do one after the other may be at once there.
+    let fill = |file: &str| format!("dd if=/dev/zero of={file} bs=1M count=25");
+    let python = |then: &str| {
+        format!("python3 -c \"import os\nfor n in '123': open('x', 'wb').write(bytes(25 << 20)); os.{then}\"")
+    };
+    for (command, fits) in [
+        (format!("{} && {} && {}", fill("x"), fill("y"), fill("z")), false),
+        (python("remove('x')"), true),
+        (python("rename('x', 'y')"), true),
+        (python("rename('x', n)"), false),
+        (format!("exec 3>x 4>y && rm x y && {} && cat z >&3 && cat z >&4", fill("z")), false),
+        (
+            format!("truncate -s 1T x && {} && echo 1 | dd of=x seek=9999 conv=notrunc && {}", fill("y"), fill("z")),
+            true,
+        ),
+        (
+            "fallocate -l 20M x && fallocate -l 20M x && fallocate -n -o 20M -l 20M x && fallocate -l 9M y".to_owned(),
+            true,
+        ),
+        (">x && fallocate -n -l 40M x && fallocate -l 40M y".to_owned(), false),
+        (format!("cat l m n >x && {}", fill("y")), true),
+        (format!("cat l m n >x && {} && rm l m && {}", fill("y"), fill("z")), false),
+    ] {
+        let lay_out = |dir: &Path| {
+            fs::write(dir.join("l"), vec![1; 10 << 20]).unwrap();
+            for name in ["m", "n"] {
+                fs::hard_link(dir.join("l"), dir.join(name)).unwrap();
+            }
+        };
+        let lay_out = |dir: &Path| {
+            if command.contains("cat l") {
+                lay_out(dir)
+            }
+        };
+        let program = RecordedProgram::new(lay_out, &command);
+        let mount = Mount::new(Fs::Tmpfs, if command.contains("cat l") { 80 << 20 } else { 64 << 20 });
+        let output = replay_on(&mount, &program, &program.trace(), &[]).run();
+        assert_eq!(output.code(), if fits { 0 } else { 3 }, "{command}: {}", output.shown());
+        assert!(fits || output.stderr.contains("error[E0509]: not enough space in"), "{}", output.shown());
+    }
+}
+
+#[test]
+fn a_replay_whose_space_others_take_ends_before_the_file_system_is_full() {
+    needs!(mounts::available(&[Fs::Tmpfs]));
+    let program = RecordedProgram::new(|_| (), "echo 1 >a && echo 2 >b");
+    let mut later = 0;
+    // An hour passes before the last file.
+    let trace = program.changed(|call, paths| {
+        later |= u64::from(call.path.is_some_and(|path| paths.path(path).ends_with(b"/b")));
+        vec![TracedCall { start: call.start + later * 3_600_000_000_000, ..call.clone() }]
+    });
+    let mount = Mount::new(Fs::Tmpfs, 64 << 20);
+    let running = replay_on(&mount, &program, &trace, &["--speed", "timed"]).result().start();
+    let made = mount.dir().join("d/wmlrun-replay").join(program.work().strip_prefix("/").unwrap());
+    while !made.join("a").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let _ = fs::write(mount.dir().join("other"), vec![1; 63 << 20]);
+    let output = running.wait().exits(3);
+    assert!(output.stderr.contains("must stay free"), "{}", output.shown());
+    assert_eq!(output.only_run()["state"], "low_space", "{}", output.shown());
+    assert!(!made.join("b").exists());
 }

@@ -217,7 +217,7 @@ fn without_the_order_of_threads_the_second_tar_is_too_early() {
         (output.status.code() != Some(0)).then_some(output)
     });
     let output = early.expect("twenty replays in the right order").exits(1);
-    assert!(output.stderr.contains("calls ended differently, first "), "{}", output.shown());
+    assert!(output.stderr.contains(" ended differently, first "), "{}", output.shown());
     assert!(output.stderr.contains("instead of"), "{}", output.shown());
     // What it left can be removed.
     tar.replay(&tar.trace(), &[]).exits(0);

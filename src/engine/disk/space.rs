@@ -4,10 +4,14 @@
 
 use super::error::Error;
 use super::shortage::Shortage;
+use crossbeam::channel::RecvTimeoutError;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use wml_os::fd::{self, Space};
 use wml_os::{Fd, Mode, OFlags, limits, quiesce};
+use wml_text::size;
 
 /// Minimum free bytes that a run leaves on a file system of usual size; 1 % of its size if that is more.
 const FLOOR: u64 = 256 << 20;
@@ -20,6 +24,8 @@ const USUAL_UNIT: u64 = 4096;
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
 /// Maximum time between two checks, so that writes of other programs are noticed.
 const MAX_INTERVAL: Duration = Duration::from_millis(100);
+/// Stack size of a thread that watches, in bytes: it makes two system calls and formats a line.
+pub(crate) const STACK: usize = 64 << 10;
 /// `f_type` of NFS, CIFS, SMB2, Ceph, Lustre, 9P and FUSE.
 const REMOTE: [u64; 7] = [0x6969, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x0bd0_0bd0, 0x0102_1997, 0x6573_5546];
 /// Upper bound of the rate at which data is written.
@@ -58,6 +64,13 @@ pub struct LowSpace {
     pub free: u64,
     /// Bytes that must stay free.
     pub floor: u64,
+}
+
+impl std::fmt::Display for LowSpace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (free, floor) = (size::format(self.free), size::format(self.floor));
+        write!(f, "{} has {free} free, and {floor} must stay free", self.path.display())
+    }
 }
 
 /// Monitors the free space of the file systems of a run.
@@ -101,6 +114,34 @@ impl SpaceWatch {
         }
         status
     }
+}
+
+/// Does work that writes below a directory. Sets `stop` when its file system is nearly full, and returns that as well.
+///
+/// # Errors
+/// If the thread that watches the free space can't be started.
+pub fn watched<T>(root: &Path, stop: &AtomicBool, work: impl FnOnce() -> T) -> std::io::Result<(T, Option<LowSpace>)> {
+    let space_watch = SpaceWatch::new([root]);
+    let (done, finished) = crossbeam::channel::bounded::<()>(0);
+    std::thread::scope(|scope| {
+        let watch = move || {
+            loop {
+                let SpaceStatus { low, wait } = space_watch.check();
+                if low.is_some() {
+                    stop.store(true, Relaxed);
+                    return low;
+                }
+                if finished.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+                    return None;
+                }
+            }
+        };
+        let thread =
+            std::thread::Builder::new().name("space".to_owned()).stack_size(STACK).spawn_scoped(scope, watch)?;
+        let result = work();
+        drop(done);
+        Ok((result, thread.join().ok().flatten()))
+    })
 }
 
 /// The result of a check.

@@ -4,14 +4,10 @@
 //! between two commands that control it. Deliberately absent: the minimum, which the file sets define.
 
 use super::shared::{Fault, FaultKind, Shared};
-use crate::disk::space::SpaceWatch;
+use crate::disk::space::{STACK, SpaceWatch};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
-use wml_text::size;
-
-/// Stack size in bytes. Small, since the thread makes two system calls and formats a line.
-const STACK: usize = 64 << 10;
 
 /// Starts the thread if the plan writes to a real file system. `None` otherwise. A run ends if the thread cannot be
 /// started, because it could fill the file system.
@@ -46,10 +42,9 @@ fn watch(shared: &Shared) {
         let space = space_watch.check();
         set_query_start(0);
         if let Some(low) = space.low {
-            let (free, floor) = (size::format(low.free), size::format(low.floor));
             shared.fail(Fault::plain(
                 FaultKind::LowSpace,
-                format!("{} has {free} free, and {floor} must stay free", low.path.display()),
+                low.to_string(),
                 "free some space, make the file sets smaller, or run for a shorter time",
             ));
             return;
