@@ -106,7 +106,9 @@ pub(super) fn floor(args: &RepeatArgs) -> Result<u8, Failure> {
         let found = with_level(session.ratio, comparison.level);
         let text = format!("A/A {found}, is too wide for a noise floor: it is not stored");
         let status = Status::of_code(ComparisonVerdict::Unclear.code());
-        return Err(Failure::new(status, text, "make more blocks (`--blocks`), or longer runs (`--runtime`)"));
+        let is_of_replays = comparison.validity.is_of_replays;
+        let longer = if is_of_replays { "" } else { ", or longer runs (`--runtime`)" };
+        return Err(Failure::new(status, text, format!("make more blocks (`--blocks`){longer}")));
     }
     let floors = Floors::add(session, &path).map_err(refuse_file)?;
     let floor = floors.of(&comparison.metric, &place, None);

@@ -22,7 +22,10 @@ pub(super) fn advice(comparison: &Comparison, order: RunOrder) -> String {
         None if is_known => "to call equal sides not worse, thousands of runs would be needed".to_owned(),
         None => "make more runs".to_owned(),
     };
-    format!("for a verdict: {more}; longer runs (`--runtime`) or an idle machine reduce the variation")
+    match comparison.validity.is_of_replays {
+        true => format!("for a verdict: {more}; an idle machine reduces the variation"),
+        false => format!("for a verdict: {more}; longer runs (`--runtime`) or an idle machine reduce the variation"),
+    }
 }
 
 #[cfg(test)]
@@ -44,6 +47,20 @@ mod tests {
         let (a, b) = (side(0), side(5));
         let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks };
         comparer("ops").compare(&runs).unwrap().notes.join("\n")
+    }
+
+    #[test]
+    fn a_replay_is_no_longer_than_its_trace() {
+        let side = |turn: usize| -> Vec<Observation> {
+            let mut found = runs("ops", 8, 100.0, 0.1);
+            found.rotate_left(turn);
+            found.iter_mut().for_each(|run| run.is_replay = true);
+            found
+        };
+        let (a, b) = (side(0), side(5));
+        let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks };
+        let text = comparer("ops").compare(&runs).unwrap().notes.join("\n");
+        assert!(text.contains("an idle machine reduces the variation") && !text.contains("--runtime"), "{text}");
     }
 
     #[test]

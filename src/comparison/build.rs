@@ -213,7 +213,7 @@ impl Comparer {
             doubt,
             steps: steps::tested_steps(runs, &times, level),
             advice: None,
-            validity: Validity { conditions: conditions::lines(&[runs.a, runs.b]), ..Validity::default() },
+            validity: Validity::of_runs(&[runs.a, runs.b]),
         };
         let is_unclear = verdict == ComparisonVerdict::Unclear;
         let wide_floor = floor.filter(|_| is_unclear).and_then(|floor| notes::on_wide_floor(floor, self.tolerance));

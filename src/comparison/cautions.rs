@@ -61,13 +61,22 @@ pub struct Validity {
     /// Machine, file systems and versions, in lines.
     #[serde(skip)]
     pub conditions: Vec<String>,
+    /// Whether runs replay a trace.
+    #[serde(skip)]
+    pub is_of_replays: bool,
 }
 
 impl Validity {
     /// That of complete runs: that runs were disturbed, and these cautions.
     pub(super) fn of(cautions: Vec<Caution>, sides: &[&[Observation]]) -> Self {
         let cautions = of_disturbed(sides).into_iter().chain(cautions).collect();
-        Self { cautions, conditions: conditions::lines(sides), ..Self::default() }
+        Self { cautions, ..Self::of_runs(sides) }
+    }
+
+    /// That of these runs, without cautions.
+    pub(super) fn of_runs(sides: &[&[Observation]]) -> Self {
+        let is_of_replays = sides.iter().flat_map(|runs| runs.iter()).any(|run| run.is_replay);
+        Self { conditions: conditions::lines(sides), is_of_replays, ..Self::default() }
     }
 }
 

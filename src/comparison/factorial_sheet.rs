@@ -211,6 +211,9 @@ fn answer(result: &Factorial) -> Answer {
         details: result.findings.iter().skip(1).map(|found| sentence(&found.text)).collect(),
         usability: Some(usability),
         advice: match result.findings.iter().map(|found| found.clarity).max() {
+            Some(Clarity::Unclear) if has_run && result.validity.is_of_replays => {
+                "No difference is clear: make more runs (`--repeats`)."
+            }
             Some(Clarity::Unclear) if has_run => {
                 "No difference is clear: make more runs (`--repeats`), or longer ones (`--runtime`)."
             }

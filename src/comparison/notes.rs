@@ -42,12 +42,13 @@ pub(super) fn on_outliers(sides: &[&[Observation]], metric: &Metric) -> Option<S
 
 /// Returns the note on a fixed number of runs that gave an interval wider than the precision at which a range of runs
 /// would have ended. `relative` is the half-width divided by the mean.
-pub(super) fn on_precision(metric: &str, relative: f64) -> Option<String> {
+pub(super) fn on_precision(metric: &str, relative: f64, is_of_replays: bool) -> Option<String> {
     let (found, wanted) = (percent(relative), percent(DEFAULT_PRECISION));
+    let longer = if is_of_replays { "" } else { ", or make longer ones (`--runtime`)" };
     (relative > DEFAULT_PRECISION && relative.is_finite() && found != wanted).then(|| {
         format!(
             "the interval of `{metric}`, ± {found}, is wider than ± {wanted}, at which `wmlrun repeat` ends without \
-             `--runs`: add runs (`--resume`), or make longer ones (`--runtime`)"
+             `--runs`: add runs (`--resume`){longer}"
         )
     })
 }
@@ -208,8 +209,11 @@ pub(super) fn on_other_warnings(sides: &[&[Observation]]) -> Option<String> {
 pub(super) fn on_percentiles(sides: &[&[Observation]], metrics: &[Metric]) -> Vec<String> {
     let few = |metric: &Metric| {
         let runs = number(sides, &|run| metric.operations_beyond(run).is_some_and(|ops| ops < MIN_BEYOND as f64))?;
-        let advice = "run longer (`--runtime`) or use a lower percentile";
-        Some(format!("`{metric}` has fewer than {MIN_BEYOND} operations beyond it in {runs}: {advice}"))
+        let is_of_replays = sides.iter().flat_map(|runs| runs.iter()).any(|run| run.is_replay);
+        let longer = if is_of_replays { "" } else { "run longer (`--runtime`) or " };
+        Some(format!(
+            "`{metric}` has fewer than {MIN_BEYOND} operations beyond it in {runs}: {longer}use a lower percentile"
+        ))
     };
     metrics.iter().filter_map(few).collect()
 }
@@ -291,7 +295,7 @@ pub(super) fn on_dependence(sides: &[String; 2], values: [&[f64]; 2]) -> Vec<Str
         (found.effective_n < MIN_EFFECTIVE * values.len() as f64).then(|| {
             format!(
                 "the runs of {side} may depend on each other, since their effective sample size is {:.1} instead of {}: \
-                 the interval may be too narrow; warm up (`--warmup auto`), or alternate the runs (`wmlrun ab`)",
+                 the interval may be too narrow; alternate the runs (`wmlrun ab`), or warm up a script (`--warmup auto`)",
                 found.effective_n,
                 values.len()
             )

@@ -70,8 +70,9 @@ pub fn repeats(
     };
     let found: Vec<RepeatedMetric> = metrics.iter().map(metric).collect::<Result<_, String>>()?;
     let wide = found.first().filter(|_| rule.target.is_none());
-    let wide = wide.and_then(|first| notes::on_precision(&first.metric, first.relative_half_width));
     let mut validity = Validity::of(cautions::of_runs(&[runs]), &[runs]);
+    let wide =
+        wide.and_then(|first| notes::on_precision(&first.metric, first.relative_half_width, validity.is_of_replays));
     if found.first().is_some_and(|first| !first.relative_half_width.is_finite()) {
         let without = "the mean is without an interval, and may be chance";
         validity.cautions.push(Caution::new(Usability::WithCaution, without));

@@ -92,10 +92,13 @@ fn answer(repeats: &Repeats) -> Answer {
         (RepeatState::Converged, Some(requested)) => format!("{first}, at least as precise as {requested}"),
         _ => first,
     };
+    let is_of_replays = repeats.validity.is_of_replays;
     let (usability, advice) = match repeats.state {
         RepeatState::Converged | RepeatState::Complete => (Usability::Usable, ""),
         RepeatState::Running => (Usability::Unusable, ""),
+        RepeatState::NotConverged if is_of_replays => (Usability::Unusable, "More runs (`--resume`) help."),
         RepeatState::NotConverged => (Usability::Unusable, "More runs (`--resume`) or longer ones (`--runtime`) help."),
+        RepeatState::Drifting if is_of_replays => (Usability::Unusable, "Find what changes from one run to the next."),
         RepeatState::Drifting => {
             (Usability::Unusable, "Warm up (`--warmup auto`), or find what changes from one run to the next.")
         }

@@ -54,6 +54,8 @@ pub struct Observation {
     pub file_is_complete: bool,
     /// The number of runs of the script, of which this one is the last, for a run of an experiment. Otherwise 0.
     pub script_runs: usize,
+    /// Whether it replayed a trace, which takes as long as its calls.
+    pub is_replay: bool,
     /// The mean speed of the negative control before and after a run of an experiment, in units of work per second;
     /// `None` without a control.
     pub control: Option<f64>,

@@ -204,6 +204,7 @@ pub(crate) fn of_run(document: &Document, run: &Run, source: &str) -> Observatio
         warnings: codes,
         operations,
         file_is_complete: document.complete,
+        is_replay: run.replay.is_some(),
         failure: (run.state != RunState::Complete).then(|| format!("{}: {}", run.state.name(), run.ended_by)),
         ..Observation::default()
     }
