@@ -8,7 +8,7 @@ use wml_statistics::{Estimate, independent_mean, paired_ratio};
 use wml_trace::{CALL_CLASSES, CallClass, ClassFigures, Spread};
 
 /// The least pairs with which anything is said.
-const LEAST_PAIRS: usize = 3;
+pub(super) const LEAST_PAIRS: usize = 3;
 /// Whether all rows are decided is asked after so many pairs.
 const LOOKS: [usize; 6] = [3, 5, 8, 12, 20, 30];
 /// Classes with a smaller share of the calls have no row of their own.

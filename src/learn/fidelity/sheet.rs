@@ -1,6 +1,6 @@
 //! A comparison of a program with its script, for people and for programs.
 
-use super::rows::{Fidelity, FidelityRow, FidelityScale, FidelityUnit, FidelityVerdict};
+use super::rows::{Fidelity, FidelityRow, FidelityScale, FidelityUnit, FidelityVerdict, LEAST_PAIRS};
 use serde::Serialize;
 use wml_sheet::{Answer, Sheet, SheetBlock, SheetColumn, SheetTable, Tone};
 use wml_text::count::{at_most, count, measured};
@@ -54,7 +54,10 @@ impl FidelityRow {
         match self.scale {
             FidelityScale::Distance => format!("≤ {}", self.shown(high)),
             FidelityScale::Ratio => format!("{} … {}", self.shown(low), self.shown(high)),
-            FidelityScale::Difference if (low + high).abs() < f64::EPSILON => format!("± {}", at_most(high, 2)),
+            FidelityScale::Difference if (low + high).abs() < f64::EPSILON => {
+                let unit = if self.unit == FidelityUnit::Percent { " points" } else { "" };
+                format!("± {}{unit}", at_most(high, 2))
+            }
             FidelityScale::Difference => format!("{} … {}", self.shown(low), self.shown(high)),
         }
     }
@@ -87,6 +90,14 @@ impl Fidelity {
         rows.sort_by_key(|row| row.verdict);
         for row in rows {
             table.row(row.cells());
+        }
+        let is_beyond = |row: &FidelityRow| row.estimate.low > row.limit.1 || row.estimate.high < row.limit.0;
+        if self.pairs >= LEAST_PAIRS
+            && self.rows.iter().any(|row| row.verdict == FidelityVerdict::Unknown && is_beyond(row))
+        {
+            let why = "An unclear row may have an interval outside of its limit: of so many rows one has by chance, and it is \
+                       outside only if a wider interval is, which allows for that.";
+            table.below.push(why.to_owned());
         }
         let blocks = [Some(SheetBlock::Facts { pairs, is_wrapped: true }), table.block()];
         let details = match self.count(FidelityVerdict::Unknown) {
