@@ -200,8 +200,11 @@ fn about(one: &Loop, name: &str, sets: &LearnedSets) -> String {
         n if n == one.threads => String::new(),
         n => format!(" ({n} at the same time)"),
     };
+    let lacks: Vec<String> =
+        one.lacks.iter().map(|(flowop, calls)| format!("{} {flowop}", grouped(*calls as u64))).collect();
+    let without = if lacks.is_empty() { String::new() } else { format!(", without {}", lacks.join(", ")) };
     format!(
-        "{name}: {}{at_once}, {}; {by}; {} of their {}; {} bits a call, an independent mix has {}.",
+        "{name}: {}{at_once}, {}; {by}; {} of their {}{without}; {} bits a call, an independent mix has {}.",
         count(one.threads as u64, "thread"),
         count(one.iterations, "iteration"),
         percent(one.covered),

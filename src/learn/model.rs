@@ -20,6 +20,8 @@ const ENOUGH: f64 = 0.98;
 const LEAST_COVERED: f64 = 0.5;
 /// How many times the calls of a mean piece one has that ends an outer loop.
 const LONG_PIECE: f64 = 1.5;
+/// So many flowops are named whose calls a loop lacks.
+const MOST_LACKS: usize = 5;
 /// In so many iterations a shape that came once or twice, and in this first part of them, is left out.
 const OFTEN: usize = 50;
 const AT_START: f64 = 0.1;
@@ -44,6 +46,8 @@ pub(crate) struct Loop {
     pub(crate) rare: Option<(u64, LoopBody)>,
     /// The share of the calls of these threads that the loop has.
     pub(crate) covered: f64,
+    /// What it lacks most, by the names of flowops: how many calls.
+    pub(crate) lacks: Vec<(&'static str, i64)>,
     pub(crate) begin: u64,
     pub(crate) end: u64,
 }
@@ -308,7 +312,9 @@ impl CutGroup {
             Some(LoopCommit { set: *set, covered: *covered, body })
         });
         let covered = body.covered + rare.as_ref().map_or(0, |(_, body)| body.covered);
+        let lacks = lacking(&cut.steps, symbols, [Some(&body), rare.as_ref().map(|(_, body)| body)]);
         Some(Loop {
+            lacks,
             group: self.group,
             threads: self.threads,
             instances: self.instances,
@@ -325,6 +331,22 @@ impl CutGroup {
             end: self.end,
         })
     }
+}
+
+/// The calls that are in none of these bodies, by the names of flowops, with how many there are: those with most.
+fn lacking(steps: &[Vec<CallStep>], symbols: &Symbols, bodies: [Option<&LoopBody>; 2]) -> Vec<(&'static str, i64)> {
+    let flowop = |symbol: u16| symbols.get(symbol).action.row().flowop;
+    let mut left: BTreeMap<&'static str, i64> = BTreeMap::new();
+    for step in steps.iter().flatten().filter(|step| !symbols.get(step.symbol).action.is_halt()) {
+        *left.entry(flowop(step.symbol)).or_default() += 1;
+    }
+    for body in bodies.into_iter().flatten() {
+        body.for_each_leaf(&mut |leaf, of| *left.entry(flowop(leaf)).or_default() -= of.calls as i64);
+    }
+    let mut left: Vec<(&'static str, i64)> = left.into_iter().filter(|(_, calls)| *calls > 0).collect();
+    left.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
+    left.truncate(MOST_LACKS);
+    left
 }
 
 impl Loop {

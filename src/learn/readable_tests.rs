@@ -60,6 +60,8 @@ fn what_moves_most_of_the_bytes_stays_however_few_calls_it_is() {
     };
     let (little, much) = (script(100), script(4 << 20));
     assert!(!little.contains("flowop createfile"), "{little}");
+    let header = little.replace("\n# ", " ");
+    assert!(header.contains(" calls, without ") && header.contains(" createfile"), "{little}");
     assert!(much.contains("flowop createfile"), "{much}");
 }
 
