@@ -3,6 +3,7 @@
 
 use super::markdown::literal;
 use super::wrap;
+use std::collections::BTreeSet;
 
 /// The alignment of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +81,7 @@ impl Table {
     }
 
     /// Returns the table as text of at most `most` columns: where it would be wider, one space separates the columns, and
-    /// the cells of the first column lose their middle. Numbers are not shortened.
+    /// the cells of the first column lose their middle, as far as they stay different. Numbers are not shortened.
     pub fn render_within(&self, most: usize) -> String {
         let widths = self.widths();
         if total(&widths, "  ") <= most {
@@ -89,7 +90,19 @@ impl Table {
         let excess = total(&widths, " ").saturating_sub(most);
         let mut table = self.clone();
         if let (Some(widest), Some((heading, _))) = (widths.first(), self.columns.first()) {
-            let most = widest.saturating_sub(excess).max(width(heading));
+            let mut most = widest.saturating_sub(excess).max(width(heading));
+            let names = || {
+                self.rows.iter().filter_map(|row| match row {
+                    Row::Cells(cells) => cells.first(),
+                    Row::Rule => None,
+                })
+            };
+            let shown =
+                |most: usize| names().map(|name| super::printable::within(name, most)).collect::<BTreeSet<_>>().len();
+            // Names that differ must not look alike.
+            while most < *widest && shown(most) < shown(*widest) {
+                most += 1;
+            }
             let rows = table.rows.iter_mut().filter_map(|row| match row {
                 Row::Cells(cells) => cells.first_mut(),
                 Row::Rule => None,
@@ -315,6 +328,16 @@ mod tests {
         assert_eq!(table.render_compact(26), table.render());
         assert!(table.render_within(20).contains("\na-long-n…eate 1.2 µs\n"), "{}", table.render_within(20));
         assert!(table.render_within(0).contains("\na-l…te 1.2 µs\n"), "{}", table.render_within(0));
+    }
+
+    #[test]
+    fn names_that_differ_do_not_look_alike() {
+        let mut table = Table::new([("name", Align::Left), ("time", Align::Right)]);
+        for n in 1..=3 {
+            table.row([format!("a-long-name-of-step-{n}-that-ends-alike"), "1.2 µs".to_owned()]);
+        }
+        let shown = table.render_within(20);
+        assert!((1..=3).all(|n| shown.contains(&format!("-{n}"))), "{shown}");
     }
 
     #[test]
