@@ -97,7 +97,7 @@ fn over_time(run: &Run, what: &str, width: usize, is_shown: &dyn Fn(usize) -> bo
 fn histograms(run: &Run, width: usize, most: usize) -> Option<String> {
     let names = FlowopLabels::of(run);
     let has_operations = run.flowops.iter().filter(|flowop| dist(flowop).is_some()).count();
-    let (shown, _) = longest(run, most);
+    let (shown, ..) = longest(run, most);
     let drawn: Vec<(String, Dist)> = shown.into_iter().filter_map(|f| Some((names.short(f), dist(f)?))).collect();
     let wide = drawn.iter().map(|(name, _)| name.chars().count()).max()?;
     let space = width.saturating_sub(wide + 2);

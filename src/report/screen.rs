@@ -6,7 +6,9 @@
 
 use super::columns::{FigureRow, figures_on, headings_on, percentiles_note};
 use super::histogram::Axis;
-use super::text::{FlowopLabels, conditions, detail_lines, ended, file_set_lines, open_loop, so_far};
+use super::text::{
+    FlowopLabels, conditions, detail_lines, ended, file_set_lines, never_ran, open_loop, so_far, with_rows,
+};
 use super::{Report, ReportInfo, conclusion, hosts, replay, requests};
 use crate::result::hdr;
 use crate::result::snapshot::Dist;
@@ -120,7 +122,8 @@ impl ScreenReport {
         }
         below.extend(replay::differences(run, width).into_bytes());
         // The last line of the screen is the prompt's, and four lines of the table are no rows.
-        let taken = above.lines().count() + String::from_utf8_lossy(&below).lines().count() + 5;
+        let idle = usize::from(with_rows(run).1 > 0);
+        let taken = above.lines().count() + String::from_utf8_lossy(&below).lines().count() + 5 + idle;
         let left = height.map(|height| height.saturating_sub(taken));
         let end_within = |most: Option<usize>| match has_ended {
             true => conclusion::text(width, most, document, run),
@@ -152,7 +155,7 @@ impl ScreenReport {
 /// The flowops with their figures and histograms, as wide as the screen; at most `rows` flowops.
 fn table(run: &Run, width: usize, rows: usize) -> String {
     let names = FlowopLabels::of(run);
-    let (shown, left_out) = longest(run, rows);
+    let (shown, left_out, idle) = longest(run, rows);
     let cells =
         |name: String, row: FigureRow| -> Vec<String> { std::iter::once(name).chain(figures_on(width, row)).collect() };
     let of_flowop = |flowop: &FlowopResult| cells(names.short(flowop), flowop.into());
@@ -186,7 +189,7 @@ fn table(run: &Run, width: usize, rows: usize) -> String {
         table.row(all);
     }
     others.into_iter().for_each(|others| _ = table.row([others]));
-    table.render_compact(0)
+    table.render_compact(0) + &never_ran(idle).map(|line| format!("… {line}\n")).unwrap_or_default()
 }
 
 /// The time that the operations of a flowop took.
@@ -195,14 +198,14 @@ pub(crate) fn time_of(flowop: &FlowopResult) -> f64 {
 }
 
 /// The flowops of a run that took the most time, at most `most` of them, in the order of the script; and the number of
-/// the others. I/O comes first.
-pub(super) fn longest(run: &Run, most: usize) -> (Vec<&FlowopResult>, usize) {
-    let mut shown: Vec<(usize, &FlowopResult)> = run.flowops.iter().enumerate().collect();
+/// the others, and of those that never ran. I/O comes first.
+pub(super) fn longest(run: &Run, most: usize) -> (Vec<&FlowopResult>, usize, usize) {
+    let (mut shown, idle) = with_rows(run);
     let left_out = shown.len().saturating_sub(most);
     shown.sort_by(|(_, a), (_, b)| b.class.is_io().cmp(&a.class.is_io()).then(time_of(b).total_cmp(&time_of(a))));
     shown.truncate(most);
     shown.sort_by_key(|(place, flowop)| (!flowop.class.is_io(), *place));
-    (shown.into_iter().map(|(_, flowop)| flowop).collect(), left_out)
+    (shown.into_iter().map(|(_, flowop)| flowop).collect(), left_out, idle)
 }
 
 #[cfg(test)]
@@ -260,6 +263,22 @@ mod tests {
         assert!(text.contains("deliver.13 ") && !text.contains("deliver.1 "), "{text}");
         let on_pipe = to_string(&ScreenReport { size: || ReportSize::PIPE }, &long_run());
         assert_eq!(on_pipe.lines().filter(|line| line.starts_with("deliver")).count(), 13, "{on_pipe}");
+    }
+
+    #[test]
+    fn of_many_flowops_that_never_ran_none_has_a_row() {
+        for (idle, is_shown) in [(10, true), (11, false)] {
+            let mut document = long_run();
+            let like = document.runs[0].flowops[0].clone();
+            let never = |n| FlowopResult { name: format!("never{n}"), ops: 0, errors: [].into(), ..like.clone() };
+            document.runs[0].flowops.extend((0..idle).map(never));
+            for text in [to_string(&ScreenReport { size: || ReportSize::PIPE }, &document), to_string(&Text, &document)]
+            {
+                assert_eq!(text.contains("\nnever1 "), is_shown, "{text}");
+                assert_eq!(text.contains("\n… 11 other flowops never ran"), !is_shown, "{text}");
+                assert!(text.contains("deliver.1 "), "{text}");
+            }
+        }
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct Text;
 const USUAL_ENGINE: &str = "posix";
 /// Maximum number of histograms. The flowops with the most operations are shown.
 const MAX_HISTOGRAMS: usize = 10;
+/// If more flowops never ran, none of them has a row.
+const MOST_IDLE: usize = 10;
 /// Maximum width of the histograms' axis, in characters.
 const MAX_AXIS_WIDTH: usize = 64;
 
@@ -174,8 +176,9 @@ fn table(run: &Run) -> String {
         cells.extend(figures(flowop));
         cells
     };
-    let (io, other): (Vec<_>, Vec<_>) = run.flowops.iter().partition(|f| f.class.is_io());
-    for flowop in &io {
+    let (shown, idle) = with_rows(run);
+    let (io, other): (Vec<_>, Vec<_>) = shown.into_iter().map(|(_, flowop)| flowop).partition(|f| f.class.is_io());
+    for flowop in io {
         table.row(row(flowop));
     }
     let mut total = vec!["all I/O".to_owned()];
@@ -183,11 +186,24 @@ fn table(run: &Run) -> String {
     table.rule().row(total);
     if !other.is_empty() {
         table.rule();
-        for flowop in &other {
+        for flowop in other {
             table.row(row(flowop));
         }
     }
-    table.render_within(WIDTH)
+    table.render_within(WIDTH) + &never_ran(idle).map(|line| format!("… {line}\n")).unwrap_or_default()
+}
+
+/// The flowops of a run that have a row, with their places, and the number of the others: of many that never ran none has one.
+pub(super) fn with_rows(run: &Run) -> (Vec<(usize, &FlowopResult)>, usize) {
+    let all = || run.flowops.iter().enumerate();
+    let ran: Vec<(usize, &FlowopResult)> = all().filter(|(_, f)| f.ops > 0 || !f.errors.is_empty()).collect();
+    let idle = run.flowops.len() - ran.len();
+    if ran.is_empty() || idle <= MOST_IDLE { (all().collect(), 0) } else { (ran, idle) }
+}
+
+/// What stands in place of flowops that never ran; `None` without any.
+pub(super) fn never_ran(idle: usize) -> Option<String> {
+    (idle > 0).then(|| format!("{} never ran (`--json FILE` has them)", count(idle as u64, "other flowop")))
 }
 
 /// Labels that distinguish the flowops of a run, as short as possible.
