@@ -160,7 +160,7 @@ impl Runner {
         let initial = ready.initial();
         let most = ready.most();
         space::check_tree(NAME, &place.root(), most.files, most.directories, most.bytes)?;
-        let (filled, low) = self.watched(&place, |stop| ready.fill(stop));
+        let (filled, low) = self.watched(place, |stop| ready.fill(stop));
         if let Some(low) = low {
             return Err(Failure::refused(low.to_string(), MORE_SPACE));
         }

@@ -1,6 +1,6 @@
 //! What came of a replay: the times of its calls beside the recorded ones, and what is not as it was.
 
-use crate::plan::{NAMED, OWN, ReplayAction, ReplayPlan};
+use crate::plan::{NAMED, OWN, ReplayAction, ReplayPlan, SIGN_ONLY};
 use crate::run::ReplayDone;
 use crate::tree::{FileKind, FileNode};
 use std::cmp::Ordering;
@@ -61,6 +61,9 @@ impl ReplayOutcome {
                 if op.bits & OWN != 0 {
                     continue;
                 }
+                if op.action.has_own_values() {
+                    *result.own_values.entry(op.kind.get().name.to_owned()).or_default() += 1;
+                }
                 let class = op.kind.get().class;
                 let ReplayedClass { snapshot, recorded } = classes.entry(class).or_default();
                 recorded.record(op.duration);
@@ -91,7 +94,12 @@ impl ReplayOutcome {
         others.sort_by_key(|(at, ..)| *at);
         result.differences.extend(others.iter().take(NAMED).map(|(_, op, result)| {
             let recorded = if op.action == ReplayAction::Seek { op.y as i64 } else { op.expected.into() };
-            let how = format!("{} instead of {}", result_text(*result), result_text(recorded));
+            // That of an open is a descriptor.
+            let text = |value: i64| match op.bits & SIGN_ONLY != 0 && value >= 0 {
+                true => "success".to_owned(),
+                false => result_text(value),
+            };
+            let how = format!("{} instead of {}", text(*result), text(recorded));
             difference(op.kind.get().name, &plan.paths.path(op.path), how)
         }));
         // Not all calls of a replay that was broken off were made.

@@ -82,6 +82,16 @@ pub(crate) enum ReplayAction {
     SymLink,
 }
 
+impl ReplayAction {
+    /// True if what the program gave the call is in no trace.
+    pub(crate) fn has_own_values(self) -> bool {
+        use ReplayAction::{GetXattr, GetXattrOpen, LockRange, SetMode, SetModeOpen, SetOwner, SetOwnerOpen};
+        use ReplayAction::{SetTimes, SetTimesOpen, SetXattr, SetXattrOpen, TestLock};
+        matches!(self, GetXattr | GetXattrOpen | SetXattr | SetXattrOpen | LockRange | TestLock)
+            || matches!(self, SetMode | SetModeOpen | SetOwner | SetOwnerOpen | SetTimes | SetTimesOpen)
+    }
+}
+
 /// Another thread waits for it.
 pub(crate) const AWAITED: u8 = 1;
 /// It is no call of the program.

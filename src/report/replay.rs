@@ -57,7 +57,7 @@ pub(super) fn lines(run: &Run) -> Vec<(&'static str, String)> {
     if let Some(most) = late().filter_map(|(_, late)| late.max).max() {
         let mean =
             late().map(|(ops, late)| ops * late.mean.unwrap_or(0.0)).sum::<f64>() / run.summary.ops.max(1) as f64;
-        lines.push(("late", format!("{} in the mean, {} at most", latency(mean), latency(most as f64))));
+        lines.push(("lateness", format!("{} in the mean, {} at most", latency(mean), latency(most as f64))));
     }
     let listed = |counts: &BTreeMap<String, u64>| {
         counts.iter().map(|(name, n)| format!("{} {name}", grouped(*n))).collect::<Vec<_>>().join(", ")
@@ -67,6 +67,9 @@ pub(super) fn lines(run: &Run) -> Vec<(&'static str, String)> {
     }
     if replay.plain_calls > 0 {
         lines.push(("io_uring", format!("{} as plain calls", count(replay.plain_calls, "operation"))));
+    }
+    if !replay.own_values.is_empty() {
+        lines.push(("own values", listed(&replay.own_values)));
     }
     if !replay.failed_alike.is_empty() {
         lines.push(("failed alike", listed(&replay.failed_alike)));
@@ -84,5 +87,14 @@ pub(super) fn lines(run: &Run) -> Vec<(&'static str, String)> {
 }
 
 /// The labels of these lines that a screen shows.
-pub(super) const SHOWN: [&str; 8] =
-    ["replayed", "elapsed", "in calls", "late", "not replayed", "failed alike", "calls differ", "names at end"];
+pub(crate) const SHOWN: [&str; 9] = [
+    "replayed",
+    "elapsed",
+    "in calls",
+    "lateness",
+    "not replayed",
+    "own values",
+    "failed alike",
+    "calls differ",
+    "names at end",
+];

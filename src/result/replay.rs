@@ -26,6 +26,9 @@ pub struct ReplayResult {
     pub not_replayed: BTreeMap<String, u64>,
     /// Operations of `io_uring` that were made as plain calls.
     pub plain_calls: u64,
+    /// Calls that were made with values of the replay, by their names: a trace lacks the names and sizes of extended
+    /// attributes, the ranges of locks by `fcntl`, permissions, owners and times.
+    pub own_values: BTreeMap<String, u64>,
     /// Calls that failed as they did in the recording, by their errors.
     pub failed_alike: BTreeMap<String, u64>,
     /// Calls whose result is not the recorded one, by their names.

@@ -53,7 +53,9 @@ impl Warning {
     pub fn condition(&self) -> String {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         match self {
-            Self::NotComplete { .. } => "the run did not last as long as it was meant to".to_owned(),
+            Self::NotComplete { .. } => {
+                "the run did not last as long as it was meant to, or a replay was not as recorded".to_owned()
+            }
             Self::Errors { .. } => "at least one operation failed, and the script does not expect it".to_owned(),
             Self::PhaseNotStarted { .. } => "the run ended before one of its phases began".to_owned(),
             Self::NoOperations { .. } => "no I/O operation was completed".to_owned(),

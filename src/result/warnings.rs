@@ -420,7 +420,10 @@ impl Warning {
     /// Returns the advice: how to avoid the cause of the warning, or how to interpret the figures.
     pub fn advice(&self) -> &'static str {
         match self {
-            Self::NotComplete { .. } => "compare with care: the figures cover only the time until the run ended",
+            Self::NotComplete { .. } => {
+                "compare with care: the figures cover only the time until the run ended; a replay that was not as recorded \
+                 has made all calls, and some of them did something else"
+            }
             Self::Errors { .. } => {
                 "find the cause before you use the figures: failed operations are in no other figure"
             }

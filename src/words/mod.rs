@@ -11,6 +11,7 @@ pub use terms::{REPORT_LINES, TERMS, TermEntry};
 
 use crate::experiment::RUN_MARKS;
 use crate::report::metrics::METRICS;
+use crate::trace::CALL_CLASSES;
 use crate::{io_engine, report};
 
 /// What a word means, a text for each of its meanings. Empty if it is unknown.
@@ -29,8 +30,10 @@ pub fn meanings(word: &str) -> Vec<String> {
     found.extend(formats.map(|format| format!("{}: a format of reports: {}", format.name(), format.info().about)));
     let engines = io_engine::TABLE.iter().filter(|(engine, _)| plain(engine.name()) == wanted);
     found.extend(engines.map(|(engine, about)| format!("{}: an engine: {about}", engine.name())));
+    let classes = CALL_CLASSES.iter().filter(|(_, name, _)| *name == wanted);
+    found.extend(classes.map(|(_, name, about)| format!("{name}: a class of system calls: {about}")));
     if found.is_empty() {
-        found.extend(percentile(&wanted));
+        found.extend(percentile(&wanted).or_else(|| made_label(&wanted)));
     }
     found
 }
@@ -38,7 +41,7 @@ pub fn meanings(word: &str) -> Vec<String> {
 /// All words that have a meaning, for completion and suggestions.
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
     let marks = RUN_MARKS.iter().map(|mark| mark.name);
-    let terms = [REPORT_LINES, TERMS, LABELS].into_iter().flatten().flat_map(|entry| entry.words.split(", "));
+    let terms = tables().flat_map(|entry| entry.words.split(", ")).filter(|word| !word.contains('…'));
     let formats = report::TABLE.iter().map(|format| format.name());
     marks.chain(codes().map(|e| e.code)).chain(terms).chain(METRICS.iter().map(|metric| metric.name)).chain(formats)
 }
@@ -47,6 +50,17 @@ pub(crate) fn all() -> impl Iterator<Item = &'static str> {
 fn term(wanted: &str) -> Option<String> {
     let has = |entry: &&TermEntry| plain(entry.words) == wanted || parts(entry).any(|word| word == wanted);
     tables().find(has).map(sentence)
+}
+
+/// The label that is made of this one.
+fn made_label(wanted: &str) -> Option<String> {
+    tables().find(|entry| parts(entry).any(|part| is_made_of(wanted, &part))).map(sentence)
+}
+
+/// True for a label with something in the place of `…`.
+fn is_made_of(wanted: &str, part: &str) -> bool {
+    let around = part.split_once('…').filter(|(before, after)| before.len() + after.len() < wanted.len());
+    around.is_some_and(|(before, after)| wanted.starts_with(before) && wanted.ends_with(after))
 }
 
 /// The meaning of a term or label that a word is the plural or singular of.
@@ -131,6 +145,13 @@ mod tests {
         }
         for state in NightState::ALL {
             assert!(meanings(state.name()).join("\n").contains("a test "), "{}", state.name());
+        }
+    }
+
+    #[test]
+    fn each_line_of_a_replay_is_known() {
+        for word in crate::report::replay::SHOWN.into_iter().chain(crate::report::replay::HEADINGS) {
+            assert!(!meanings(word).is_empty(), "{word}");
         }
     }
 

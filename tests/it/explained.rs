@@ -100,6 +100,48 @@ fn explain_knows_every_label_of_the_outputs() {
     assert!(seen > 60, "only {seen} labels were found");
 }
 
+/// The labels of lines such as `lost: 0`, up to the line that begins with `last`.
+fn line_labels(text: &str) -> impl Iterator<Item = String> {
+    let lines = text.lines().filter(|line| !line.starts_with([' ', '/']) && !line.contains("differs: "));
+    lines.filter_map(|line| Some(line.split_once(": ")?.0.to_owned())).filter(|label| !label.contains([',', '.', '/']))
+}
+
+#[test]
+fn explain_knows_the_reports_of_traces() {
+    let folder = tempfile::Builder::new().prefix("explained-").tempdir_in(scratch()).unwrap();
+    let dir = folder.path();
+    for name in ["work", "d"] {
+        fs::create_dir(dir.join(name)).unwrap();
+    }
+    let program = "cd work; for n in 1 2 3 4 5 6 7 8; do echo $n >f$n; cat f$n >>all; chmod 600 f$n; rm f$n; done";
+    let run = |words: &[&str]| {
+        Command::new(binary()).args(words).current_dir(dir).env("XDG_STATE_HOME", dir).output().unwrap()
+    };
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let record = run(&["record", "--under", "work", "-o", "t.wtrace", "--", "sh", "-c", program]);
+    let record = text(record.stderr);
+    let replay = said(dir, &["replay", "t.wtrace", "--dir", "d"]);
+    let whole = said(dir, &["replay", "t.wtrace", "--dir", "d", "-v", "--speed", "x100"]);
+    let shown = said(dir, &["trace", "show", "t.wtrace"]);
+    fs::write(dir.join("app.wml"), said(dir, &["learn", "t.wtrace"])).unwrap();
+    let command = ["--json", "--dir", "work", "--pairs", "1", "--", "sh", "-c", &program[9..]];
+    let program_of = format!("cd {} && {}", dir.join("work").display(), &program[9..]);
+    let words = [&["fidelity", "app.wml"][..], &command[..command.len() - 1], &[&program_of]].concat();
+    let rows: serde_json::Value = serde_json::from_str(&said(dir, &words)).unwrap();
+    let rows = rows["rows"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap().to_owned());
+    let mut all: Vec<String> = rows.collect();
+    assert!(all.iter().any(|row| row == "share of write"), "{all:?}");
+    all.extend([&record, &replay].into_iter().flat_map(|text| line_labels(text)));
+    all.extend([&replay, &whole, &shown].into_iter().flat_map(|text| labels(text)));
+    for label in ["lost", "own values", "names at end", "made by", "between calls"] {
+        assert!(all.iter().any(|known| known == label), "no `{label}` in {all:?}");
+    }
+    // Columns are one blank apart.
+    all.iter_mut().for_each(|label| *label = label.replace("calls of ", ""));
+    all.retain(|label| !is_known(label) && !label.starts_with("recorded ") && label != "-");
+    assert!(all.is_empty(), "`src/words/terms.rs` lacks {all:?}");
+}
+
 #[test]
 fn the_words_of_plans_are_known() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/outline");
@@ -126,6 +168,10 @@ fn a_word_is_explained_in_lines_of_eighty_columns() {
         (&["p99.9"], "99.9 % of the operations"),
         (&["starved"], "What to do: "),
         (&["iosize"], "bytes of one read or write"),
+        (&["distance"], "how far two distributions"),
+        (&["failed", "alike"], "failed in the replay as they did"),
+        (&["share of stat"], "that calls of a class"),
+        (&["not_complete"], "or a replay"),
         (&["varmail"], "personality varmail"),
     ] {
         let said = Wml::new().args(["explain"]).args(words).run().exits(0).stdout;

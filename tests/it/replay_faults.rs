@@ -76,7 +76,9 @@ const FAULTS: &[FaultRow] = &[
         "write of ~/d: 4 instead of 5"),
     ("a size is beyond all limits", CallClass::Truncate, "c", |c, _| vec![TracedCall { wanted: Some(u64::MAX), ..c.clone() }],
         "ftruncate of ~/c: EINVAL instead of 0"),
-    ("an open failed", CallClass::Open, "a", |c, _| before(c, "open", -24), "open of ~/a: "),
+    ("a file is opened after it is removed", CallClass::Unlink, "d", |c, _| after(c, "open", 3),
+        "open of ~/d: ENOENT instead of success"),
+    ("an open failed", CallClass::Open, "a", |c, _| before(c, "open", -24), "open of ~/a: success instead of EMFILE"),
     ("a file is not accessible", CallClass::Open, "s/f", |c, _| before(c, "access", -2), "access of ~/s/f: 0 instead of ENOENT"),
     ("a file is not opened", CallClass::Open, "s/f", lost, "of ~/s/f: no call of the trace opened the file"),
     ("a name is removed from a file that has one", CallClass::Unlink, "d",
@@ -181,7 +183,7 @@ fn a_trace_that_writes_more_than_fits_is_refused_before_it() {
         };
         let lay_out = |dir: &Path| {
             if command.contains("cat l") {
-                lay_out(dir)
+                lay_out(dir);
             }
         };
         let program = RecordedProgram::new(lay_out, &command);
