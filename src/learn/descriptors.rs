@@ -1,4 +1,5 @@
-//! Calls on descriptors that no file system sees: copies of them, their flags, and the closes of copies.
+//! Calls on descriptors that no file system sees: copies of them, their flags, whether they are terminals, and the closes
+//! of copies.
 
 use std::collections::HashMap;
 use wml_trace::{CallClass, PathId, TracedCall};
@@ -20,6 +21,9 @@ impl CopiedDescriptors {
     /// True for such a call. Of a descriptor and its copies, the close that comes first stands for all.
     pub(crate) fn has(&mut self, call: &TracedCall) -> bool {
         let class = call.kind.get().class;
+        if class == CallClass::Control {
+            return call.is_of_descriptor_only();
+        }
         let path = call.path.filter(|_| matches!(class, CallClass::Open | CallClass::Dup | CallClass::Close));
         let Some(path) = path else { return false };
         let of = self.of.entry((call.process, path)).or_default();

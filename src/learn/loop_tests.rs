@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::tests::{CREATE, MadeTrace};
+use wml_trace::TracedCall;
 
 /// Numbers by chance.
 struct Chance(u64);
@@ -154,6 +155,44 @@ fn a_walk_through_a_tree_ends_at_its_end() {
     assert!(!walk.contains("transaction="), "{walk}");
     let server = visits(20);
     assert!(!server.contains("quit alldone") && server.contains("\nrun 60\n"), "{server}");
+}
+
+/// As one that makes a database of names does: no file of the tree is touched.
+#[test]
+fn a_walk_through_directories_ends_at_its_end_and_has_their_files() {
+    for writes in [true, false] {
+        let script = walk_through_directories(writes);
+        assert!(script.contains("set mode quit alldone\n") && script.contains("=1680 * $files\n"), "{script}");
+        assert!(script.contains("flowop listdir") && script.contains("filesetname=tree"), "{script}");
+    }
+}
+
+fn walk_through_directories(writes: bool) -> String {
+    let mut trace = MadeTrace::new();
+    let out = "/d/home/db";
+    for n in 0..240 {
+        let dir = format!("/d/home/tree/{:02}/e{n:03}", n % 12);
+        trace.exists(&dir, 0o40755, 4096);
+        (0..7).for_each(|file| trace.exists(&format!("{dir}/f{file}"), 0o100_644, 1000));
+    }
+    if writes {
+        trace.open(out, 0o101);
+    }
+    for n in 0..240 {
+        let dir = format!("/d/home/tree/{:02}/e{n:03}", n % 12);
+        let is_dir = |call: &mut TracedCall, result: i64| (call.result, call.mode) = (result, Some(0o40755));
+        trace.call("openat", &dir, |call| is_dir(call, 3));
+        trace.call("getdents64", &dir, |call| is_dir(call, 300));
+        trace.call("getdents64", &dir, |call| is_dir(call, 0));
+        trace.call("close", &dir, |call| is_dir(call, 0));
+        if writes && n % 20 == 0 {
+            trace.moves("write", out, n * 50, n * 50, 1000);
+        }
+    }
+    if writes {
+        trace.call("close", out, |call| call.size = Some(12_000));
+    }
+    trace.script()
 }
 
 #[test]

@@ -112,6 +112,9 @@ impl LearnedSets {
         let groups = Some(by_name(&groups, paths)).filter(|named| named.len() <= MOST_GROUPS).unwrap_or(groups);
         let groups = merged(groups, files, total);
         let mut groups = by_use(groups, files, total);
+        if files.has_tree() {
+            groups.extend(only_listed(&used, &groups, base, paths));
+        }
         let goes_once = files.has_tree() && goes_once(files, base, paths);
         let mut all = Self { sets: Vec::new(), goes_once, base, of: HashMap::new() };
         let mut tops: HashMap<String, u16> = HashMap::new();
@@ -157,7 +160,7 @@ impl LearnedSets {
         let mut largest: Vec<(usize, &NamedGroup)> = groups
             .iter()
             .enumerate()
-            .filter(|(_, (group, members))| members.len() > 1 && !group.is_temporary)
+            .filter(|(_, (group, members))| members.len() != 1 && !group.is_temporary)
             .collect();
         largest.sort_by_key(|(_, (_, members))| members.len());
         let keys: HashMap<(&str, &str), u16> =
@@ -177,6 +180,7 @@ impl LearnedSets {
                 continue;
             };
             let set = &mut self.sets[usize::from(n)];
+            set.calls += u64::from(facts.calls);
             if facts.is_dir {
                 set.leafdirs += u64::from(facts.created > 0);
                 set.leafdirs_existing += u64::from(facts.removed > 0 && facts.existed == Some(true));
@@ -186,7 +190,6 @@ impl LearnedSets {
                 continue;
             }
             set.opens += u64::from(facts.opens);
-            set.calls += u64::from(facts.calls);
             set.existing += u64::from(facts.existed == Some(true));
             set.created += u64::from(facts.created);
             set.removed += u64::from(facts.removed);
@@ -203,18 +206,24 @@ impl LearnedSets {
     }
 }
 
-/// True if most files of the tree are visited, and each about once.
+/// True if most files of the tree are visited, and each about once; or most directories, by a program that does little else.
 fn goes_once(files: &Files, base: PathId, paths: &PathTable) -> bool {
-    let is_there =
-        |path: PathId, facts: &FileFacts| facts.existed == Some(true) && !facts.is_dir && is_below(path, base, paths);
-    let (mut visits, mut visited, mut all) = (0, 0, 0);
-    for (_, facts) in files.all().filter(|(path, facts)| is_there(*path, facts)) {
-        visits += facts.visits();
-        visited += u32::from(facts.calls > 0);
-        all += 1;
-    }
-    let visited = f64::from(visited);
-    all >= FEW && visited >= LEAST_VISITED * all as f64 && f64::from(visits) <= MOST_VISITS * visited
+    let through = |is_dir: bool| {
+        let (mut visits, mut visited, mut all, mut calls) = (0, 0, 0, 0);
+        for (path, facts) in files.all().filter(|(_, facts)| facts.existed == Some(true) && facts.is_dir == is_dir) {
+            if is_below(path, base, paths) {
+                visits += facts.visits();
+                visited += u32::from(facts.calls > 0);
+                all += 1;
+                calls += facts.calls;
+            }
+        }
+        let visited = f64::from(visited);
+        let once = all >= FEW && visited >= LEAST_VISITED * all as f64 && f64::from(visits) <= MOST_VISITS * visited;
+        (once, calls)
+    };
+    let ((of_files, other_calls), (of_dirs, calls)) = (through(false), through(true));
+    of_files || of_dirs && other_calls < calls
 }
 
 /// The directory that has all used files below it: those that are opened or made, or else removed, or else there.
@@ -223,11 +232,18 @@ fn base(used: &[(PathId, &FileFacts)], paths: &PathTable) -> PathId {
     let opened = base_of(used, paths, |facts| facts.opens > 0 || facts.created > 0);
     let removed = || base_of(used, paths, |facts| facts.removed > 0);
     let known = || base_of(used, paths, |facts| facts.existed == Some(true));
-    opened.or_else(removed).or_else(known).unwrap_or(PathId::ROOT)
+    let dirs = || common_dir(used.iter().filter(|(_, facts)| facts.is_dir).map(|(path, _)| *path), paths);
+    opened.or_else(removed).or_else(known).or_else(dirs).unwrap_or(PathId::ROOT)
 }
 
 /// The directory that has all of some files below it; `None` without any.
 fn base_of(used: &[(PathId, &FileFacts)], paths: &PathTable, counts: impl Fn(&FileFacts) -> bool) -> Option<PathId> {
+    let files = used.iter().filter(|(_, facts)| !facts.is_dir && counts(facts));
+    common_dir(files.map(|(path, _)| paths.parent(*path)), paths)
+}
+
+/// The last directory that is on the way to all of these.
+fn common_dir(dirs: impl Iterator<Item = PathId>, paths: &PathTable) -> Option<PathId> {
     let chain = |path: PathId| {
         let mut all = vec![path];
         while all[all.len() - 1].0 > PathId::UNKNOWN.0 {
@@ -236,21 +252,11 @@ fn base_of(used: &[(PathId, &FileFacts)], paths: &PathTable, counts: impl Fn(&Fi
         all.reverse();
         all
     };
-    let mut common: Option<Vec<PathId>> = None;
-    for (path, facts) in used {
-        if facts.is_dir || !counts(facts) {
-            continue;
-        }
-        let own = chain(paths.parent(*path));
-        common = Some(match common {
-            None => own,
-            Some(mut before) => {
-                let same = before.iter().zip(&own).take_while(|(a, b)| a == b).count();
-                before.truncate(same);
-                before
-            }
-        });
-    }
+    let common = dirs.map(chain).reduce(|mut before, own| {
+        let same = before.iter().zip(&own).take_while(|(a, b)| a == b).count();
+        before.truncate(same);
+        before
+    });
     common.and_then(|all| all.last().copied())
 }
 
@@ -331,6 +337,20 @@ fn set_name(group: &FileGroup, base: PathId, paths: &PathTable) -> String {
 
 fn calls_of(members: &[PathId], files: &Files) -> u64 {
     members.iter().map(|path| u64::from(files.get(*path).calls)).sum()
+}
+
+/// Directories that are used, while no file in them is, are a set of their own: of the files that they have.
+fn only_listed(
+    used: &[(PathId, &FileFacts)],
+    groups: &[NamedGroup],
+    base: PathId,
+    paths: &PathTable,
+) -> Vec<NamedGroup> {
+    let known: BTreeSet<&str> = groups.iter().map(|(group, _)| group.top.as_str()).collect();
+    let dirs = used.iter().filter(|(_, facts)| facts.is_dir && facts.existed == Some(true));
+    let tops: BTreeSet<String> = dirs.map(|(path, facts)| group(*path, facts, base, paths).top).collect();
+    let tops = tops.into_iter().filter(|top| !known.contains(top.as_str()));
+    tops.map(|top| (FileGroup { top, kind: String::new(), is_temporary: false }, Vec::new())).collect()
 }
 
 /// What is done with files: reads, writes, syncs, looks, all else, opens, made, removed.

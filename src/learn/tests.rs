@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io::Cursor;
 use wml_trace::{
     KindId, PathId, PathTable, TimeBetween, TraceEnd, TraceEvent, TraceHeader, TraceWriter, TracedCall, TracedWait,
-    flags,
+    TreeEntry, flags,
 };
 
 pub(crate) const CREATE: u32 = (flags::O_CREAT | flags::O_EXCL) as u32;
@@ -16,12 +16,13 @@ pub(crate) const CREATE: u32 = (flags::O_CREAT | flags::O_EXCL) as u32;
 pub(crate) struct MadeTrace {
     paths: PathTable,
     events: Vec<TraceEvent>,
+    tree: Vec<TreeEntry>,
     now: u64,
 }
 
 impl MadeTrace {
     pub(crate) fn new() -> Self {
-        Self { paths: PathTable::new(), events: Vec::new(), now: 0 }
+        Self { paths: PathTable::new(), events: Vec::new(), tree: Vec::new(), now: 0 }
     }
 
     pub(crate) fn call(&mut self, kind: &str, path: &str, change: impl FnOnce(&mut TracedCall)) {
@@ -41,6 +42,12 @@ impl MadeTrace {
         change(&mut call);
         self.now = call.end();
         self.events.push(TraceEvent::Call(call));
+    }
+
+    /// A name of the tree at the beginning.
+    pub(crate) fn exists(&mut self, path: &str, mode: u32, size: u64) {
+        let path = self.paths.resolve(PathId::ROOT, path.as_bytes());
+        self.tree.push(TreeEntry { path, mode, size });
     }
 
     pub(crate) fn open(&mut self, path: &str, open_flags: u32) {
@@ -77,6 +84,7 @@ impl MadeTrace {
         let header =
             TraceHeader { recorder: "ebpf".to_owned(), under: vec!["/d".to_owned()], ..TraceHeader::default() };
         let mut writer = TraceWriter::new(Box::new(&mut bytes), header).unwrap();
+        writer.tree(&self.tree, &self.paths).unwrap();
         self.events.iter().for_each(|event| writer.event(event, &self.paths).unwrap());
         writer.finish(TraceEnd::default()).unwrap();
         bytes

@@ -102,9 +102,12 @@ impl TracedCall {
         self.is_copy_of_descriptor() && self.result >= 0 && !is_itself
     }
 
-    /// True for a call on a descriptor that no file system sees: it makes a copy, or is about the flags of the descriptor.
+    /// True for a call on a descriptor that no file system sees: it makes a copy, is about the flags of the descriptor, or
+    /// asks whether the file is a terminal, as Python and Perl do of each file that they open.
     pub fn is_of_descriptor_only(&self) -> bool {
-        self.is_copy_of_descriptor() || matches!(self.command(), Some(libc::F_GETFD | libc::F_SETFD | libc::F_GETFL))
+        let asks_for_terminal = self.kind.get().name == "ioctl" && self.flags == Some(libc::TCGETS as u32);
+        let is_of_flags = matches!(self.command(), Some(libc::F_GETFD | libc::F_SETFD | libc::F_GETFL));
+        self.is_copy_of_descriptor() || is_of_flags || asks_for_terminal
     }
 
     /// How many bytes were transferred.

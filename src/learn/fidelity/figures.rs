@@ -114,18 +114,23 @@ impl TracedRun {
             let thread = pools.one(call.thread);
             let own = ends.get(&thread).map(|ends| (ends[0], ends[ends.len() - 1]));
             let (from, to) = own.unwrap_or(window);
-            if run.threads.is_some() && own_calls.has(call) || !run.has(call) || call.end() <= from || call.end() > to {
+            let is_own = run.threads.is_some() && own_calls.has(call);
+            if !run.has(call) || call.end() <= from || call.end() > to {
                 return;
             }
-            (first, last) = (first.min(call.start), last.max(call.end()));
-            if is_seen {
-                self.summary.add(call);
-            }
+            // What a script computes before a call comes before the calls that the engine makes for it.
             if let (Some(between), Some(before)) = (call.between, before) {
                 let gap = call.start.saturating_sub(before.max(from));
                 let blocked = between.blocked.min(gap);
                 *self.blocked.get_or_insert(0) += blocked;
                 *self.running.get_or_insert(0) += gap.saturating_sub(blocked).saturating_sub(between.runnable);
+            }
+            if is_own {
+                return;
+            }
+            (first, last) = (first.min(call.start), last.max(call.end()));
+            if is_seen {
+                self.summary.add(call);
             }
             self.add_sync(call, thread, &mut synced);
             // A transaction has an order of its own.

@@ -236,6 +236,10 @@ fn copies_of_descriptors_are_no_calls_to_a_file_system() {
                     (call.flags, call.result, call.between) = (Some(3), 5, None);
                 });
                 trace.call("close", &dir, |call| (call.between, call.mode) = (None, is_dir));
+                // Whether it is a terminal: ENOTTY.
+                trace.call("ioctl", &dir, |call| {
+                    (call.flags, call.result, call.between) = (Some(0x5401), -25, None);
+                });
             }
             trace.call("getdents64", &dir, |call| call.mode = is_dir);
             trace.call("close", &dir, |call| call.mode = is_dir);
