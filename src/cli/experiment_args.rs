@@ -329,7 +329,7 @@ pub(super) struct FileArgs {
     /// Print the cells, their runs, the commands and the measured time, and start nothing
     #[arg(long)]
     pub(super) plan: bool,
-    /// Make the runs of this cell only, such as `mail,vol1`
+    /// Make the runs of this cell only, such as `mail,vol1`, or of the cells with this level, such as `mail`
     #[arg(long, value_name = "CELL", conflicts_with = "resume")]
     pub(super) only: Option<String>,
     /// Multiply the sizes, counts and run times of all cells by F (0 to 1), to try an experiment; the time and room of the

@@ -140,9 +140,9 @@ impl Planned {
         let mut file = read_file(&map, id).map_err(|errors| Failure::in_script(Status::Script, &map, errors))?;
         file.add_sides(&mut map, &args.side, &args.over)?;
         if let Some(cell) = &args.only
-            && !file.keep_cell(cell)
+            && !file.keep_cells(cell)
         {
-            let text = format!("{} has no cell `{}`", found.name, printable::line(cell));
+            let text = format!("{} has no cell or level `{}`", found.name, printable::line(cell));
             return Err(Failure::wrong(text, "`--plan` lists the cells"));
         }
         if args.method.is_some() && file.tables.curve.is_none() {

@@ -6,7 +6,7 @@ use super::page_files::{drawn_target, write_to};
 use super::stdout::Stdout;
 use super::usage::import_help;
 use crate::comparison::{AsJson as _, figure};
-use crate::diag::{Failure, Status};
+use crate::diag::{Failure, Status, did_you_mean, meant};
 use crate::history::{
     AcceptedLevel, AddedRuns, History, HistoryFolder, HistoryRun, NewRuns, NightName, NightReport, SHOWN_NIGHTS,
     TestName,
@@ -17,7 +17,7 @@ use crate::page;
 use crate::sheet::mail;
 use crate::util::count::count;
 use crate::util::printable;
-use crate::util::timestamp::local_day;
+use crate::util::timestamp::{days_since, local_day};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,7 +43,12 @@ pub(super) fn history(what: HistoryCommand) -> Result<u8, Failure> {
                 let (_, history) = open(&shown.folder, JUDGED_YEARS)?;
                 report = NightReport::of(&history, &shown.metric, SHOWN_NIGHTS);
             }
-            print_lines(shown.format.write_either(|| report.json(), || report.sheet()).trim_end());
+            let sheet = || {
+                let mut sheet = report.sheet();
+                sheet.answer.details.extend(report.night.as_deref().and_then(age));
+                sheet
+            };
+            print_lines(shown.format.write_either(|| report.json(), sheet).trim_end());
             Ok(report.state.code())
         }
         HistoryCommand::Bisect { folder, test, metric } => {
@@ -70,7 +75,7 @@ pub(super) fn history(what: HistoryCommand) -> Result<u8, Failure> {
             Ok(0)
         }
         HistoryCommand::Show { shown, test } => show(&shown, test.as_deref()),
-        HistoryCommand::Accept { folder, test, since, why } => accept(&folder, &test, &since, why),
+        HistoryCommand::Accept { folder, test, since, why } => accept(&folder, &test, &since, &why),
         HistoryCommand::Forget { folder, test, night, keep } => {
             let (dir, history) = read(&folder, usize::MAX)?;
             let of = test.as_deref().map(|test| find(&history, test)).transpose()?;
@@ -126,8 +131,13 @@ fn read(folder: &Path, years: usize) -> Result<(HistoryFolder, History), Failure
 /// The test that a text names.
 fn find(history: &History, text: &str) -> Result<TestName, Failure> {
     history.find(text).ok_or_else(|| {
-        let names: Vec<String> = history.names().into_iter().map(|(_, label)| format!("`{label}`")).collect();
-        Failure::wrong(format!("there is no test `{text}`"), format!("the tests are {}", import::shortened(&names)))
+        let names: Vec<String> = history.names().into_iter().map(|(_, label)| label).collect();
+        let all = || {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            format!("the tests are {}", import::shortened(&names))
+        };
+        let help = did_you_mean(meant(text, names.iter().map(String::as_str)), all);
+        Failure::wrong(format!("there is no test `{text}`"), help)
     })
 }
 
@@ -140,25 +150,48 @@ fn tell_paced(history: &History, metric: &Metric) {
     }
 }
 
-/// Accepts a level, and says from which one to which. Returns the exit status.
-fn accept(folder: &Path, test: &str, since: &str, why: String) -> Result<u8, Failure> {
+/// What is to be told of a last night that was not the one just past.
+fn age(night: &str) -> Option<String> {
+    let days = days_since(night).filter(|days| *days > 1)?;
+    Some(format!("The last night, {night}, was {days} days ago."))
+}
+
+/// Accepts the level of a test, or of all that have a level of this name, and says from which one to which. Returns the exit
+/// status.
+fn accept(folder: &Path, test: &str, since: &str, why: &str) -> Result<u8, Failure> {
     let (dir, history) = read(folder, usize::MAX)?;
-    let of = find(&history, test)?;
-    let nights = history.nights_of(&of);
-    if !nights.contains(since) {
-        let last: Vec<&str> = nights.into_iter().rev().take(3).collect();
-        let help = format!("its last nights are {}", last.into_iter().rev().collect::<Vec<_>>().join(", "));
-        return Err(Failure::wrong(format!("`{test}` has no night {since}"), help));
-    }
-    let level = |history: &History| {
-        let report = NightReport::of(history, &Metric::ops(), SHOWN_NIGHTS);
-        report.test(&of).and_then(|test| test.reference).map(|value| figure(&report.metric, value))
+    let with_level = history.with_level(test);
+    let all = if history.find(test).is_none() && !with_level.is_empty() {
+        with_level
+    } else {
+        vec![(find(&history, test)?, test.to_owned())]
     };
-    let TestName { test, place } = of.clone();
-    dir.accept(AcceptedLevel { test, place, since: since.to_owned(), why }).map_err(failed(folder))?;
-    let levels = level(&history).zip(level(&open(folder, usize::MAX)?.1));
-    let levels = levels.map_or_else(String::new, |(before, after)| format!("{before} → {after} "));
-    print_lines(&format!("accepted: {levels}since {since}"));
+    for (of, label) in &all {
+        let nights = history.nights_of(of);
+        if !nights.contains(since) {
+            let first = nights.first().map_or_else(String::new, ToString::to_string);
+            let last: Vec<&str> = nights.into_iter().rev().take(3).collect();
+            let last = last.into_iter().rev().collect::<Vec<_>>().join(", ");
+            let help = format!("its last nights are {last}; its first one, {first}, undoes what was accepted");
+            return Err(Failure::wrong(format!("`{label}` has no night {since}"), help));
+        }
+    }
+    for (of, _) in &all {
+        let TestName { test, place } = of.clone();
+        let level = AcceptedLevel { test, place, since: since.to_owned(), why: why.to_owned() };
+        dir.accept(level).map_err(failed(folder))?;
+    }
+    let [before, after] =
+        [&history, &open(folder, usize::MAX)?.1].map(|history| NightReport::of(history, &Metric::ops(), SHOWN_NIGHTS));
+    for (of, label) in &all {
+        let level = |report: &NightReport| {
+            report.test(of).and_then(|test| test.reference).map(|value| figure(&report.metric, value))
+        };
+        let levels = level(&before).zip(level(&after)).filter(|(before, after)| before != after);
+        let levels = levels.map_or_else(String::new, |(before, after)| format!("{before} → {after} "));
+        let name = if all.len() > 1 { format!("{label} ") } else { String::new() };
+        print_lines(&format!("accepted: {name}{levels}since {since}"));
+    }
     Ok(0)
 }
 
@@ -292,9 +325,10 @@ fn add(folder: &Path, results: &[PathBuf], wish: &AddWish) -> Result<u8, Failure
         return Err(Failure::new(Status::Failed, "no run was added", "only complete runs are added"));
     }
     let dir = HistoryFolder::create(folder).map_err(failed(folder))?;
-    let AddedRuns { added, known } = dir.add(new).map_err(failed(folder))?;
-    let known = if known > 0 { format!(", {known} known already") } else { String::new() };
-    print_lines(&format!("added: {}{known}", count(added, "run")));
+    let AddedRuns { added, known, disturbed } = dir.add(new).map_err(failed(folder))?;
+    let told = |n: u64, words: &str| if n > 0 { format!(", {n} {words}") } else { String::new() };
+    let [disturbed, known] = [told(disturbed, "of them disturbed"), told(known, "known already")];
+    print_lines(&format!("added: {}{disturbed}{known}", count(added, "run")));
     Ok(0)
 }
 

@@ -243,6 +243,7 @@ impl ResultDocument for Comparison {
                 ComparisonVerdict::Unclear => Tone::Neutral,
             },
             blocks: blocks.into_iter().flatten().collect(),
+            ..Sheet::default()
         }
     }
 

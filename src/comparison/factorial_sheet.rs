@@ -327,7 +327,7 @@ impl ResultDocument for Factorial {
         blocks.extend(self.variation.iter().map(Variation::table).map(SheetBlock::Table));
         blocks.extend(SheetBlock::messages(NoteLabel::Note, &notes));
         let checks = limits::checks("runs", self.code(), &answer, &self.validity.limits);
-        Sheet { title: self.name.clone(), answer, tone: tone(self.state), blocks, checks }
+        Sheet { title: self.name.clone(), answer, tone: tone(self.state), blocks, checks, ..Sheet::default() }
     }
 
     fn figures(&self) -> Figures {

@@ -142,6 +142,7 @@ impl ResultDocument for Repeats {
                 .chain(limit_table(&self.validity.limits))
                 .chain(notes)
                 .collect(),
+            ..Sheet::default()
         }
     }
 

@@ -271,6 +271,7 @@ impl ResultDocument for Sweep {
                 .chain(limit_table(&self.validity.limits))
                 .chain(notes)
                 .collect(),
+            ..Sheet::default()
         }
     }
 

@@ -42,6 +42,8 @@ pub struct HistoryFolder {
 pub struct AddedRuns {
     pub added: u64,
     pub known: u64,
+    /// The number of those added that other programs disturbed.
+    pub disturbed: u64,
 }
 
 /// Runs with their conditions, by the year of their nights.
@@ -154,8 +156,9 @@ impl HistoryFolder {
                     if digests.insert(conditions.digest.clone()) {
                         lines += &written(&HistoryLine::Conditions(conditions))?;
                     }
-                    lines += &written(&HistoryLine::Run(run))?;
                     found.added += 1;
+                    found.disturbed += u64::from(run.disturbed);
+                    lines += &written(&HistoryLine::Run(run))?;
                 }
                 if !lines.is_empty() {
                     self.append(&year, &lines)?;

@@ -37,12 +37,18 @@ pub struct NightTest {
     pub change: Option<f64>,
     /// What changed with that night, or with a suspect one.
     pub changed: Vec<Difference>,
+    /// Later nights on which a worse test became worse still.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub later: Vec<LaterStep>,
     /// The figure that nights are compared with; null without a night.
     pub reference: Option<f64>,
     /// The ratio of the last night to it, with its 95 % interval.
     pub ratio: Estimate,
     /// The smallest loss that two nights show with a probability of 80 %; null if nothing can be said.
     pub detectable: Option<f64>,
+    /// The standard deviation between nights, of the logarithms, if its own is known.
+    #[serde(skip)]
+    pub spread: Option<f64>,
     /// The number of nights that count.
     pub nights: u64,
     /// The first night that counts, and why, if the user has accepted a new level.
@@ -54,6 +60,14 @@ pub struct NightTest {
     /// The last night before it was worse, drifting or suspect, and the first one on which it was.
     #[serde(skip)]
     pub(super) boundary: Option<[BoundaryNight; 2]>,
+}
+
+/// A night on which a worse test became worse still.
+#[derive(Clone, Debug, Serialize)]
+pub struct LaterStep {
+    pub night: String,
+    /// What changed with it.
+    pub changed: Vec<Difference>,
 }
 
 /// A night on one side of a change.
@@ -82,6 +96,9 @@ pub struct CourseNight {
     /// Whether its runs were made again because the test was suspect.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
+    /// Whether other programs used the processors or the devices.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disturbed: bool,
     /// What changed since the night before.
     pub changed: Vec<Difference>,
 }
@@ -100,8 +117,15 @@ impl History {
     fn changed(&self, before: &TestNight<'_>, after: &TestNight<'_>) -> Vec<Difference> {
         let is_disturbed = |night: &TestNight<'_>| night.runs.iter().any(|run| run.disturbed);
         let is_equal = before.runs.iter().chain(&after.runs).all(|run| run.conditions == before.runs[0].conditions);
-        let mut found =
-            if is_equal { Vec::new() } else { differences(&self.observations(before), &self.observations(after)) };
+        let mut found = Vec::new();
+        if !is_equal {
+            let [before, after] = [before, after].map(|night| self.observations(night));
+            // A row of a table has few conditions. What is not known of one side did not change.
+            let is_row = |night: &[Observation]| night.iter().all(|run| !run.conditions.contains_key("kernel"));
+            let [no_before, no_after] = [is_row(&before), is_row(&after)];
+            found = differences(&before, &after);
+            found.retain(|found| !(no_before && found.a.is_empty() || no_after && found.b.is_empty()));
+        }
         if is_disturbed(after) && !is_disturbed(before) {
             let [what, a, b] = [DISTURBED, "idle", "busy"].map(str::to_owned);
             found.push(Difference { what, a, b, kind: crate::comparison::DifferenceKind::Setting });
@@ -147,9 +171,15 @@ fn report(
             value: night.value,
             runs: night.runs.len() as u64,
             again: night.runs.iter().any(|run| run.again),
+            disturbed: night.runs.iter().any(|run| run.disturbed),
             changed: before.map(|before| history.changed(before, night)).unwrap_or_default(),
         }
     };
+    let is_step = |night: &&usize| state == NightState::Worse && **night > 0;
+    let later = found.steps.iter().filter(is_step).map(|night| LaterStep {
+        night: nights[*night].night.to_owned(),
+        changed: history.changed(&nights[*night - 1], &nights[*night]),
+    });
     NightTest {
         test: test.name.test.clone(),
         place: test.name.place.clone(),
@@ -158,6 +188,7 @@ fn report(
         since: found.since.map(|night| nights[night].night.to_owned()),
         change: found.change.map(|change| of_figures(change, direction)),
         changed: boundary.map(|[before, after]| history.changed(before, after)).unwrap_or_default(),
+        later: later.collect(),
         reference: Some(of_figures(found.reference.exp(), direction)).filter(|value| value.is_finite()),
         ratio: Estimate {
             value: of_figures(found.last.value, direction),
@@ -165,6 +196,7 @@ fn report(
             high: ends[0].max(ends[1]),
         },
         detectable: found.detectable,
+        spread: found.spread,
         nights: nights.len() as u64,
         accepted: test.accepted.map(|level| AcceptedSince { since: level.since.clone(), why: level.why.clone() }),
         // Whether the last one stands alone is not known yet.

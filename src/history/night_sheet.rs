@@ -44,7 +44,10 @@ fn change(ratio: Estimate) -> String {
 fn verdict(test: &NightTest) -> String {
     match (&test.since, test.state) {
         (Some(since), state) => format!("{} since {since}", state.name()),
-        (None, NightState::Unknown) => format!("unknown after {}", count(test.nights, "night")),
+        (None, NightState::Unknown) => match test.spread {
+            Some(spread) => format!("unknown: varies by {}", percent(spread)),
+            None => format!("unknown after {}", count(test.nights, "night")),
+        },
         (None, state) => state.name().to_owned(),
     }
 }
@@ -54,7 +57,7 @@ fn whole_verdict(test: &NightTest) -> String {
     let since = test.change.map(|change| self::change(Estimate { value: change, low: f64::NAN, high: f64::NAN }));
     let change = match (since, test.state) {
         // The last night of one that is missing is an earlier one.
-        (None, NightState::Missing) => return verdict(test),
+        (None, NightState::Missing | NightState::Unknown) => return verdict(test),
         (None, _) if !test.ratio.value.is_finite() => return verdict(test),
         (None, _) => self::change(test.ratio),
         (Some(change), NightState::Drifting) => format!("{change} by now"),
@@ -74,16 +77,20 @@ fn changed_table(tests: &[NightTest]) -> SheetTable {
     let columns = [SheetColumn::words("test").at_most(LONGEST), SheetColumn::words("night"), what];
     let columns = columns.into_iter().chain([before.at_most(LONGEST), after.at_most(LONGEST)]);
     let mut table = SheetTable::of("What changed", columns);
+    let shown = |value: String| if value.is_empty() { "-".to_owned() } else { value };
     for test in tests {
-        let night = test.since.as_ref().or_else(|| test.course.last().map(|last| &last.night));
-        for difference in &test.changed {
-            let [before, after] = difference.shown();
-            let first = [test.label.clone(), night.cloned().unwrap_or_default(), difference.what.clone()];
-            table.row(
-                first
-                    .into_iter()
-                    .chain([before, after].map(|value| if value.is_empty() { "-".to_owned() } else { value })),
-            );
+        let first = test.since.as_ref().or_else(|| test.course.last().map(|last| &last.night));
+        let first = (first.cloned().unwrap_or_default(), &test.changed);
+        let later = test.later.iter().map(|step| (step.night.clone(), &step.changed));
+        for (night, changed) in std::iter::once(first).chain(later) {
+            if changed.is_empty() && test.state >= NightState::Drifting {
+                let [none, before, after] = ["nothing recorded", "-", "-"].map(str::to_owned);
+                table.row([test.label.clone(), night.clone(), none, before, after]);
+            }
+            for difference in changed {
+                let [before, after] = difference.shown().map(shown);
+                table.row([test.label.clone(), night.clone(), difference.what.clone(), before, after]);
+            }
         }
     }
     table
@@ -166,7 +173,7 @@ impl NightReport {
                 value(test.reference),
                 value(test.course.last().map(|last| last.value)),
                 change(test.ratio),
-                verdict(test),
+                verdict(test) + if test.course.last().is_some_and(|last| last.disturbed) { " (disturbed)" } else { "" },
             ]);
         }
         table
@@ -177,6 +184,7 @@ impl NightReport {
         let check = |test: &NightTest| SheetCheck::of_code(&test.label, test.state.code(), &whole_verdict(test));
         Sheet {
             title: self.title(),
+            class: with_direction(&self.metric),
             checks: self.tests.iter().map(check).collect(),
             answer: self.answer(),
             tone: match self.state.code() {
@@ -202,6 +210,14 @@ impl NightReport {
             let [before, after] = found.shown().map(|value| if value.is_empty() { "none".to_owned() } else { value });
             format!("{}: {before} → {after}", found.what)
         });
+        let later = test.later.iter().map(|step| {
+            let changed = changed_names(&step.changed);
+            format!(
+                "worse still since {}: {}",
+                step.night,
+                if changed.is_empty() { "nothing recorded" } else { &changed }
+            )
+        });
         let nothing = test.changed.is_empty().then(|| "Nothing changed that is recorded.".to_owned());
         let conditions =
             [of_night("last good night", &boundary[0]), of_night("first bad night", &boundary[1])].concat();
@@ -209,7 +225,7 @@ impl NightReport {
             title: format!("{}: {}", test.label, with_direction(&self.metric)),
             answer: Answer {
                 details: nothing.into_iter().collect(),
-                conditions: changed.chain(conditions).collect(),
+                conditions: changed.chain(later).chain(conditions).collect(),
                 ..Answer::of_part(format!("{}.", whole_verdict(test)))
             },
             ..Sheet::default()
@@ -227,7 +243,8 @@ impl NightReport {
             let ratio = Estimate { value: night.value / reference, low: f64::NAN, high: f64::NAN };
             let alone = if test.alone.contains(&night.night) { "stands alone; " } else { "" };
             let again = if night.again { "made again; " } else { "" };
-            let words = format!("{alone}{again}{}", changed_names(&night.changed));
+            let disturbed = if night.disturbed { "disturbed; " } else { "" };
+            let words = format!("{alone}{again}{disturbed}{}", changed_names(&night.changed));
             table.row([
                 night.night.clone(),
                 figure(&self.metric, night.value),

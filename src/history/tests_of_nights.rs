@@ -4,7 +4,6 @@ use super::line::{AcceptedLevel, HistoryLine, HistoryRun};
 use crate::analysis::Direction;
 use crate::import::Metric;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// What tells a test from others: its name, and the directory of its files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,10 +18,10 @@ impl TestName {
         self.test == test && self.place == place
     }
 
-    /// The last name of the place.
-    fn short_place(&self) -> String {
-        let last = Path::new(&self.place).file_name();
-        last.map_or_else(|| self.place.clone(), |last| last.to_string_lossy().into_owned())
+    /// The last names of the place, or all of it.
+    fn short_place(&self, names: usize) -> &str {
+        let end = self.place.trim_end_matches('/');
+        end.rmatch_indices('/').nth(names - 1).map_or(self.place.as_str(), |(at, _)| &end[at + 1..])
     }
 }
 
@@ -108,12 +107,12 @@ impl History {
             keys.into_iter().map(|(test, place)| TestName { test: test.to_owned(), place: place.to_owned() }).collect();
         let label = |name: &TestName| {
             let others = || names.iter().filter(|other| other.test == name.test && *other != name);
-            let is_short = || others().all(|other| other.short_place() != name.short_place());
-            match (others().next().is_some(), is_short()) {
-                (false, _) => name.test.clone(),
-                (true, true) => format!("{}:{}", name.test, name.short_place()),
-                (true, false) => format!("{}:{}", name.test, name.place),
+            if others().next().is_none() {
+                return name.test.clone();
             }
+            let is_own = |length: &usize| others().all(|other| other.short_place(*length) != name.short_place(*length));
+            let shortest = (1..=name.place.matches('/').count()).find(is_own);
+            format!("{}:{}", name.test, shortest.map_or(name.place.as_str(), |length| name.short_place(length)))
         };
         names.iter().map(|name| (name.clone(), label(name))).collect()
     }
@@ -123,6 +122,11 @@ impl History {
         let is_it =
             |(name, label): &(TestName, String)| label == text || format!("{}:{}", name.test, name.place) == text;
         self.names().into_iter().find(is_it).map(|(name, _)| name)
+    }
+
+    /// The tests of an experiment that have a level of this name, with their names for people.
+    pub fn with_level(&self, level: &str) -> Vec<(TestName, String)> {
+        self.names().into_iter().filter(|(name, _)| name.test.split(',').any(|part| part == level)).collect()
     }
 
     /// The nights of a test, in their order.

@@ -6,6 +6,7 @@ use wml_text::printable;
 
 pub fn write(sheet: &Sheet) -> String {
     let suite = attribute(&sheet.title);
+    let class = if sheet.class.is_empty() { suite.clone() } else { attribute(&sheet.class) };
     let [failed, unclear] = [CheckOutcome::Failed, CheckOutcome::Unclear].map(|outcome| sheet.count(outcome));
     let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n".to_owned();
     text += &format!(
@@ -19,7 +20,7 @@ pub fn write(sheet: &Sheet) -> String {
             CheckOutcome::Unclear => format!("<skipped message=\"{message}\"/>"),
             CheckOutcome::Passed => format!("<system-out>{message}</system-out>"),
         };
-        text += &format!("    <testcase classname=\"{suite}\" name=\"{name}\">{outcome}</testcase>\n");
+        text += &format!("    <testcase classname=\"{class}\" name=\"{name}\">{outcome}</testcase>\n");
     }
     text + "  </testsuite>\n</testsuites>\n"
 }

@@ -37,6 +37,9 @@ use serde::Serialize;
 pub struct Sheet {
     /// The name of the result.
     pub title: String,
+    /// What it has in common with the results of other days, if the title has a date: servers follow its checks by that.
+    #[serde(skip)]
+    pub class: String,
     /// What happened: at the end of text, and at the beginning of Markdown and HTML.
     pub answer: Answer,
     /// Whether the result is good.

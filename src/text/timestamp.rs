@@ -25,6 +25,12 @@ pub fn local_day(seconds: i64) -> Option<String> {
     Some(time.strftime("%Y-%m-%d").to_string())
 }
 
+/// The number of days since a day such as `2026-11-20`, where the program runs. It is negative of a later one.
+pub fn days_since(day: &str) -> Option<i64> {
+    let day: Date = day.parse().ok()?;
+    Some(Timestamp::now().to_zoned(TimeZone::system()).date().since(day).ok()?.get_days().into())
+}
+
 /// True if a text is a day, such as `2026-11-20`.
 pub fn is_day(text: &str) -> bool {
     text.len() == "2026-11-20".len() && text.parse::<Date>().is_ok()

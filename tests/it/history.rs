@@ -95,6 +95,29 @@ fn a_loss_is_suspect_and_then_worse_until_it_is_accepted() {
     assert!(squeezed(&lab.run("history show h mail", 2)).contains("there is no test `mail`"));
 }
 
+/// The date of a loss stays, what changed with a later one stands beside it, and how old the last night is.
+#[test]
+fn a_test_that_becomes_worse_still_has_both_nights() {
+    let lab = Lab::new();
+    let levels = [(20, "6.11", 9000.0), (4, "6.12", 6300.0), (4, "6.13", 900.0)];
+    let nights = levels.iter().flat_map(|(nights, kernel, level)| vec![(*kernel, *level); *nights]).enumerate();
+    let lines = nights.map(|(n, (kernel, level))| {
+        let noise = 1.0 + 0.02 * (n as f64 * 2.4).sin();
+        run(&format!("2026-01-{:02}", n + 1), "mail", kernel, level * noise)
+    });
+    let head = format!("{}\n", json!({"schema": "wmlrun.history-lines/1"}));
+    fs::create_dir_all(lab.path("h")).unwrap();
+    fs::write(lab.path("h/2026.jsonl"), head + &lines.collect::<String>()).unwrap();
+    let text = squeezed(&lab.run("history check h", 10));
+    for words in ["worse since 2026-01-21", "2026-01-21 kernel 6.11 6.12", "2026-01-25 kernel 6.12 6.13", "days ago."] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let text = squeezed(&lab.run("history bisect h mail", 0));
+    assert!(text.contains("worse still since 2026-01-25: kernel"), "{text}");
+    let text = squeezed(&lab.run("history accept h mial --since 2026-01-21 --why x", 2));
+    assert!(text.contains("did you mean `mail`?"), "{text}");
+}
+
 /// What a test did on an earlier night is no verdict on this one.
 #[test]
 fn a_test_without_a_result_is_missing() {
@@ -214,6 +237,15 @@ fn a_cell_alone_has_the_name_of_its_test() {
     let mut tests: Vec<_> = found["tests"].as_array().unwrap().iter().map(nights).collect();
     tests.sort();
     assert_eq!(tests, [("mail,one".to_owned(), 1), ("mail,two".to_owned(), 2)]);
+    // A level stands for all of its cells.
+    lab.run("experiment nightly.toml --only two --results two --quiet", 0);
+    lab.run("experiment nightly.toml --only mail --results mail --quiet", 0);
+    let runs = |dir: &str| fs::read_dir(lab.path(dir).join("runs")).unwrap().count();
+    assert_eq!(runs("mail"), 2 * runs("two"));
+    let text = lab.run("history accept h mail --since 2026-11-20 --why both", 0);
+    assert!(text.contains("accepted: mail,one") && text.contains("accepted: mail,two"), "{text}");
+    let text = squeezed(&lab.run("experiment nightly.toml --only three --results three --quiet", 2));
+    assert!(text.contains("has no cell or level `three`"), "{text}");
     // One value of a sweep is no test.
     lab.run("sweep x.wml --engine null --no-quiesce --vary reads=100 --repeats 2 --results swept --quiet", 0);
     lab.run("history add s swept", 0);
