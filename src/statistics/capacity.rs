@@ -5,7 +5,7 @@
 //! the limit has a narrow interval.
 
 use super::distributions::t_upper;
-use super::sample::Estimate;
+use super::sample::{Estimate, median};
 use serde::Serialize;
 
 /// The most doublings of the first load, and the most halvings: at a low load a percentile takes long.
@@ -29,6 +29,11 @@ const LEVEL: usize = 5;
 const MOST_MOVES: usize = 4;
 /// The greatest excess that counts: beyond a saturated system's capacity figures grow with the length of a run.
 const MOST_EXCESS: f64 = 1.0;
+/// A run further from the median of its load than so many standard deviations, by the median distance, counts as one that
+/// is just so far: one disturbed run of thirty would hide the slope.
+const FARTHEST: f64 = 5.0;
+/// The fewest runs at a load whose distances tell what is far.
+const TELLING: usize = 3;
 /// The least rise of the excess from the first load to the last by which a search downwards goes away from the limit.
 const RISE: f64 = std::f64::consts::LN_2;
 
@@ -268,16 +273,45 @@ impl CapacitySearch {
     /// The excesses of the runs at a load.
     fn excesses(&self, load: f64) -> Vec<f64> {
         let at_load = self.probes.iter().filter(|probe| (probe.load - load).abs() <= 1e-9 * load);
-        at_load.map(|probe| probe.excess.clamp(-MOST_EXCESS, MOST_EXCESS)).collect()
+        without_outliers(&at_load.copied().collect::<Vec<_>>()).0.iter().map(|probe| probe.excess).collect()
     }
+}
+
+/// Draws runs that are far from the others at their load nearer to them. Returns all, and how many were far.
+fn without_outliers(probes: &[LoadProbe]) -> (Vec<LoadProbe>, usize) {
+    let clamped = |probe: &LoadProbe| LoadProbe { excess: probe.excess.clamp(-MOST_EXCESS, MOST_EXCESS), ..*probe };
+    let mut all: Vec<LoadProbe> = probes.iter().map(clamped).collect();
+    all.sort_by(|a, b| a.load.total_cmp(&b.load));
+    let center =
+        |of: &[LoadProbe]| median(&of.iter().map(|probe| probe.excess).collect::<Vec<_>>()).unwrap_or_default();
+    let is_one = |a: &LoadProbe, b: &LoadProbe| (a.load - b.load).abs() <= 1e-9 * a.load;
+    let several = all.chunk_by(is_one).filter(|of| of.len() >= TELLING);
+    let distances: Vec<f64> = several
+        .flat_map(|of| {
+            let center = center(of);
+            of.iter().map(move |probe| (probe.excess - center).abs())
+        })
+        .collect();
+    // Of normal values the standard deviation is 1.4826 times the median distance.
+    let far = FARTHEST * 1.4826 * median(&distances).unwrap_or_default();
+    let mut outliers = 0;
+    for of in all.chunk_by_mut(is_one).filter(|of| far > 0.0 && of.len() >= TELLING) {
+        let center = center(of);
+        for probe in of.iter_mut().filter(|probe| (probe.excess - center).abs() > far) {
+            probe.excess = probe.excess.clamp(center - far, center + far);
+            outliers += 1;
+        }
+    }
+    (all, outliers)
 }
 
 /// The load at which a least-squares line through the runs from one load to another crosses the limit, with its
 /// interval by Fieller's method. `None` if the line may as well be level.
 fn crossing(probes: &[LoadProbe], low: f64, high: f64) -> Option<Estimate> {
     let is_between = |probe: &&LoadProbe| probe.load >= low * (1.0 - 1e-9) && probe.load <= high * (1.0 + 1e-9);
-    let point = |probe: &LoadProbe| (probe.load.ln(), probe.excess.clamp(-MOST_EXCESS, MOST_EXCESS));
-    let points: Vec<(f64, f64)> = probes.iter().filter(is_between).map(point).collect();
+    let between: Vec<LoadProbe> = probes.iter().filter(is_between).copied().collect();
+    let (steady, outliers) = without_outliers(&between);
+    let points: Vec<(f64, f64)> = steady.iter().map(|probe| (probe.load.ln(), probe.excess)).collect();
     let n = points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
     let (load, excess) = (mean(|point| point.0), mean(|point| point.1));
@@ -287,7 +321,12 @@ fn crossing(probes: &[LoadProbe], low: f64, high: f64) -> Option<Estimate> {
         return None;
     }
     let residuals: f64 = points.iter().map(|point| (point.1 - excess - slope * (point.0 - load)).powi(2)).sum();
-    let error = t_upper(TAIL, n - 2.0) * (residuals / (n - 2.0)).sqrt() / slope;
+    // What was drawn nearer says nothing of the scatter.
+    let df = n - 2.0 - outliers as f64;
+    if df < 1.0 {
+        return None;
+    }
+    let error = t_upper(TAIL, df) * (residuals / df).sqrt() / slope;
     let left = 1.0 - error.powi(2) / spread;
     if left <= 0.0 {
         return None;
@@ -407,6 +446,26 @@ mod tests {
                 near += usize::from((found.value / truth - 1.0).abs() <= 0.05);
             }
             assert!(inside * 100 >= all * 92 && near * 100 >= all * 95, "{share}: {inside}, {near} of {all}");
+        }
+    }
+
+    /// One run of thirty takes three times as long: other programs disturbed it.
+    #[test]
+    fn disturbed_runs_hide_no_capacity() {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(8);
+        for share in [0.5, 0.7, 0.85] {
+            let truth = 200.0 * share;
+            let limit = 100_f64.ln() / (200.0 - truth);
+            let (mut near, all) = (0, 200);
+            for _ in 0..all {
+                let (found, _) = search(50.0, false, |rate| {
+                    let disturbed = if rng.random_bool(1.0 / 30.0) { 3.0 } else { 1.0 };
+                    (disturbed * p99(rate, 11_000, &mut rng) / limit).ln()
+                });
+                let Capacity::Found(found) = found else { continue };
+                near += usize::from((found.value / truth - 1.0).abs() <= 0.05);
+            }
+            assert!(near * 100 >= all * 85, "{share}: {near} of {all}");
         }
     }
 
