@@ -143,7 +143,10 @@ impl Planned {
             && !file.keep_cells(cell)
         {
             let text = format!("{} has no cell or level `{}`", found.name, printable::line(cell));
-            return Err(Failure::wrong(text, "`--plan` lists the cells"));
+            return Err(Failure::wrong(
+                text,
+                "`--plan` lists the cells; `FACTOR=LEVEL` is a level that several factors have",
+            ));
         }
         if args.method.is_some() && file.tables.curve.is_none() {
             return Err(Failure::wrong("`--method`: the experiment has no load curve", "omit it"));

@@ -161,20 +161,22 @@ fn age(night: &str) -> Option<String> {
 fn accept(folder: &Path, test: &str, since: &str, why: &str) -> Result<u8, Failure> {
     let (dir, history) = read(folder, usize::MAX)?;
     let with_level = history.with_level(test);
-    let all = if history.find(test).is_none() && !with_level.is_empty() {
+    let mut all = if history.find(test).is_none() && !with_level.is_empty() {
         with_level
     } else {
         vec![(find(&history, test)?, test.to_owned())]
     };
-    for (of, label) in &all {
+    // A cell may have failed that night.
+    let has_night = |of: &TestName| history.nights_of(of).contains(since);
+    if all.iter().any(|(of, _)| has_night(of)) {
+        all.retain(|(of, _)| has_night(of));
+    } else if let Some((of, label)) = all.first() {
         let nights = history.nights_of(of);
-        if !nights.contains(since) {
-            let first = nights.first().map_or_else(String::new, ToString::to_string);
-            let last: Vec<&str> = nights.into_iter().rev().take(3).collect();
-            let last = last.into_iter().rev().collect::<Vec<_>>().join(", ");
-            let help = format!("its last nights are {last}; its first one, {first}, undoes what was accepted");
-            return Err(Failure::wrong(format!("`{label}` has no night {since}"), help));
-        }
+        let first = nights.first().map_or_else(String::new, ToString::to_string);
+        let last: Vec<&str> = nights.into_iter().rev().take(3).collect();
+        let last = last.into_iter().rev().collect::<Vec<_>>().join(", ");
+        let help = format!("its last nights are {last}; its first one, {first}, undoes what was accepted");
+        return Err(Failure::wrong(format!("`{label}` has no night {since}"), help));
     }
     for (of, _) in &all {
         let TestName { test, place } = of.clone();

@@ -94,9 +94,9 @@ pub(super) enum HistoryCommand {
         /// The folder of the history
         #[arg(value_hint = ValueHint::DirPath)]
         folder: PathBuf,
-        /// The test, as `check` calls it
+        /// The test, as `check` calls it, or a level of an experiment, such as `mail`: all its cells
         test: String,
-        /// The first night of the new level; accepting again replaces it, and the first night of all undoes it
+        /// The first night of the new level; accepting again replaces it, and the test's first night undoes it
         #[arg(long, value_name = "DATE", value_parser = night)]
         since: String,
         /// The reason, which the history keeps

@@ -98,8 +98,7 @@ pub(super) fn with_short_help(command: Command) -> Command {
         return command;
     }
     let name = command.get_name();
-    let mut text =
-        format!("More options, explained by `wmlrun {name} --help`, one by `wmlrun explain {}`:\n", headed[0].1[0]);
+    let mut text = format!("More options (all: `wmlrun {name} --help`; one: `wmlrun explain {}`):\n", headed[0].1[0]);
     for (heading, names) in headed {
         let lines = wrap::cell_lines(&names.join(" "), WIDTH - HEADINGS - 4);
         let _ = writeln!(text, "  {heading:HEADINGS$}  {}", lines.join(&format!("\n{:1$}", "", HEADINGS + 4)));

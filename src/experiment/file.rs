@@ -68,40 +68,6 @@ pub struct ExperimentFile {
     pub time_limit: Option<Duration>,
 }
 
-impl ExperimentFile {
-    /// Keeps one cell: of each factor the level that its name has, with or without the name of the factor. Returns false if
-    /// there is no such cell.
-    pub(crate) fn keep_cells(&mut self, name: &str) -> bool {
-        let all = self.factors.clone();
-        if self.keep_cell(name) {
-            return true;
-        }
-        self.factors = all;
-        let level = |factor: &FileFactor| factor.levels.iter().position(|level| level.name.node == name);
-        let found = self.factors.iter_mut().find_map(|factor| level(factor).map(|n| (factor, n)));
-        found.map(|(factor, n)| factor.levels = vec![factor.levels.swap_remove(n)]).is_some()
-    }
-
-    /// Leaves only the cell with this name.
-    fn keep_cell(&mut self, cell: &str) -> bool {
-        let mut rest = cell;
-        for factor in &mut self.factors {
-            let level_on = rest.strip_prefix(factor.name.node.as_str()).and_then(|rest| rest.strip_prefix('='));
-            let text = level_on.unwrap_or(rest);
-            let after = |level: &FileLevel| {
-                let after = text.strip_prefix(level.name.node.as_str())?;
-                if after.is_empty() { Some(after) } else { after.strip_prefix(',') }
-            };
-            let levels = factor.levels.iter().enumerate().filter_map(|(n, level)| Some((n, after(level)?)));
-            // A name may have a comma.
-            let Some((n, after)) = levels.min_by_key(|(_, after)| after.len()) else { return false };
-            rest = after;
-            factor.levels = vec![factor.levels.swap_remove(n)];
-        }
-        rest.is_empty()
-    }
-}
-
 #[derive(Clone, Debug)]
 pub struct FileFactor {
     pub name: Spanned<String>,

@@ -28,6 +28,7 @@ mod hooks;
 mod host;
 mod identity;
 mod journal;
+mod kept_cells;
 mod known_floor;
 mod order;
 mod origin;

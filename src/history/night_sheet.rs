@@ -166,6 +166,8 @@ impl NightReport {
             ],
         );
         table.is_compact = true;
+        // That of a test that is missing is an earlier night.
+        let is_disturbed = |last: &CourseNight| last.disturbed && self.night.as_ref() == Some(&last.night);
         for test in &self.tests {
             table.row([
                 test.label.clone(),
@@ -173,7 +175,7 @@ impl NightReport {
                 value(test.reference),
                 value(test.course.last().map(|last| last.value)),
                 change(test.ratio),
-                verdict(test) + if test.course.last().is_some_and(|last| last.disturbed) { " (disturbed)" } else { "" },
+                verdict(test) + if test.course.last().is_some_and(is_disturbed) { " (disturbed)" } else { "" },
             ]);
         }
         table

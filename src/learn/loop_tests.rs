@@ -160,14 +160,21 @@ fn a_walk_through_a_tree_ends_at_its_end() {
 /// As one that makes a database of names does: no file of the tree is touched.
 #[test]
 fn a_walk_through_directories_ends_at_its_end_and_has_their_files() {
-    for writes in [true, false] {
+    for writes in [12, 0] {
         let script = walk_through_directories(writes);
         assert!(script.contains("set mode quit alldone\n") && script.contains("=1680 * $files\n"), "{script}");
         assert!(script.contains("flowop listdir") && script.contains("filesetname=tree"), "{script}");
     }
 }
 
-fn walk_through_directories(writes: bool) -> String {
+#[test]
+fn a_walk_before_much_else_is_no_whole_run() {
+    let script = walk_through_directories(4000);
+    assert!(!script.contains("quit alldone"), "{script}");
+}
+
+/// So many files are written, new ones if they are many.
+fn walk_through_directories(writes: u64) -> String {
     let mut trace = MadeTrace::new();
     let out = "/d/home/db";
     for n in 0..240 {
@@ -175,7 +182,7 @@ fn walk_through_directories(writes: bool) -> String {
         trace.exists(&dir, 0o40755, 4096);
         (0..7).for_each(|file| trace.exists(&format!("{dir}/f{file}"), 0o100_644, 1000));
     }
-    if writes {
+    if writes > 0 {
         trace.open(out, 0o101);
     }
     for n in 0..240 {
@@ -185,11 +192,18 @@ fn walk_through_directories(writes: bool) -> String {
         trace.call("getdents64", &dir, |call| is_dir(call, 300));
         trace.call("getdents64", &dir, |call| is_dir(call, 0));
         trace.call("close", &dir, |call| is_dir(call, 0));
-        if writes && n % 20 == 0 {
+        if writes > 0 && n % 20 == 0 {
             trace.moves("write", out, n * 50, n * 50, 1000);
         }
     }
-    if writes {
+    for n in 12..writes {
+        let new = format!("/d/home/new/{n}");
+        trace.open(&new, CREATE);
+        trace.moves("write", &new, 0, 0, 1000);
+        trace.call("close", &new, |call| call.size = Some(1000));
+        trace.call("unlink", &new, |_| ());
+    }
+    if writes > 0 {
         trace.call("close", out, |call| call.size = Some(12_000));
     }
     trace.script()
@@ -218,4 +232,25 @@ fn files_that_are_only_removed_or_looked_at_are_below_their_directory() {
         let script = trace.script();
         assert!(script.contains("fileset name=tree,"), "{kind}: {script}");
     }
+}
+
+/// As a program that searches two trees does: their files are one set, and so are their directories.
+#[test]
+fn directories_whose_files_are_used_are_no_set_of_their_own() {
+    let mut trace = MadeTrace::new();
+    for n in 0..400 {
+        let dir = format!("/d/home/{}/{:02}", if n % 2 == 0 { "arch" } else { "drivers" }, n / 20);
+        if n % 20 < 2 {
+            trace.call("openat", &dir, |call| (call.result, call.mode) = (4, Some(0o40755)));
+            trace.call("getdents64", &dir, |call| (call.result, call.mode) = (300, Some(0o40755)));
+            trace.call("close", &dir, |call| call.mode = Some(0o40755));
+        }
+        let file = format!("{dir}/f{n}");
+        trace.exists(&file, 0o100_644, 1000);
+        trace.open(&file, 0);
+        trace.moves("read", &file, 0, 1000, 1000);
+        trace.call("close", &file, |call| call.size = Some(1000));
+    }
+    let script = trace.script();
+    assert_eq!(script.matches("define fileset ").count(), 1, "{script}");
 }

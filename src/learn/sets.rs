@@ -108,12 +108,13 @@ impl LearnedSets {
         for (path, facts) in used.iter().filter(|(_, facts)| is_file(facts)) {
             groups.entry(group(*path, facts, base, paths)).or_default().push(*path);
         }
+        let with_files: BTreeSet<String> = groups.keys().map(|group| group.top.clone()).collect();
         let groups = without_odd_kinds(groups);
         let groups = Some(by_name(&groups, paths)).filter(|named| named.len() <= MOST_GROUPS).unwrap_or(groups);
         let groups = merged(groups, files, total);
         let mut groups = by_use(groups, files, total);
         if files.has_tree() {
-            groups.extend(only_listed(&used, &groups, base, paths));
+            groups.extend(only_listed(&used, &with_files, base, paths));
         }
         let goes_once = files.has_tree() && goes_once(files, base, paths);
         let mut all = Self { sets: Vec::new(), goes_once, base, of: HashMap::new() };
@@ -135,6 +136,10 @@ impl LearnedSets {
                 false => set_name(group, base, paths),
             };
             tops.entry(group.top.clone()).or_insert(n);
+            // Groups of several directories may be one.
+            for path in members {
+                tops.entry(self::group(*path, &files.get(*path), base, paths).top).or_insert(n);
+            }
             all.sets.push(LearnedSet {
                 name: unique(&wanted, &mut taken),
                 what,
@@ -210,12 +215,12 @@ impl LearnedSets {
 fn goes_once(files: &Files, base: PathId, paths: &PathTable) -> bool {
     let through = |is_dir: bool| {
         let (mut visits, mut visited, mut all, mut calls) = (0, 0, 0, 0);
-        for (path, facts) in files.all().filter(|(_, facts)| facts.existed == Some(true) && facts.is_dir == is_dir) {
-            if is_below(path, base, paths) {
+        for (path, facts) in files.all().filter(|(_, facts)| facts.is_dir == is_dir) {
+            calls += facts.calls;
+            if facts.existed == Some(true) && is_below(path, base, paths) {
                 visits += facts.visits();
                 visited += u32::from(facts.calls > 0);
                 all += 1;
-                calls += facts.calls;
             }
         }
         let visited = f64::from(visited);
@@ -342,14 +347,13 @@ fn calls_of(members: &[PathId], files: &Files) -> u64 {
 /// Directories that are used, while no file in them is, are a set of their own: of the files that they have.
 fn only_listed(
     used: &[(PathId, &FileFacts)],
-    groups: &[NamedGroup],
+    with_files: &BTreeSet<String>,
     base: PathId,
     paths: &PathTable,
 ) -> Vec<NamedGroup> {
-    let known: BTreeSet<&str> = groups.iter().map(|(group, _)| group.top.as_str()).collect();
     let dirs = used.iter().filter(|(_, facts)| facts.is_dir && facts.existed == Some(true));
     let tops: BTreeSet<String> = dirs.map(|(path, facts)| group(*path, facts, base, paths).top).collect();
-    let tops = tops.into_iter().filter(|top| !known.contains(top.as_str()));
+    let tops = tops.into_iter().filter(|top| !with_files.contains(top));
     tops.map(|top| (FileGroup { top, kind: String::new(), is_temporary: false }, Vec::new())).collect()
 }
 

@@ -65,9 +65,12 @@ impl ReplaySpace {
         self.touched.entry(node).or_default().open += 1;
     }
 
-    /// A file turns out to be another one.
-    pub(crate) fn is_other(&mut self, node: u32) {
-        self.touched.entry(node).or_default().is_gone = true;
+    /// A file turns out to be another one, which its descriptors hold to the end: which of them close later is not known.
+    pub(crate) fn is_other(&mut self, node: u32, into: u32) {
+        let was = self.touched.entry(node).or_default();
+        let open = was.open;
+        was.is_gone = true;
+        self.touched.entry(into).or_default().open += open;
     }
 
     /// The most that there is at a time, from what there is at the beginning.

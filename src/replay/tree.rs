@@ -466,7 +466,7 @@ impl ReplayTree {
         self.set_entry(place, into);
         self.nodes[into as usize].names += 1;
         self.nodes[node as usize].names -= 1;
-        self.space.is_other(node);
+        self.space.is_other(node, into);
         if let Some(known) = self.initial.iter_mut().rev().find(|(at, was)| *at == place && *was == node) {
             known.1 = into;
         }

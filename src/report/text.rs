@@ -196,7 +196,9 @@ fn table(run: &Run) -> String {
 /// The flowops of a run that have a row, with their places, and the number of the others: of many that never ran none has one.
 pub(super) fn with_rows(run: &Run) -> (Vec<(usize, &FlowopResult)>, usize) {
     let all = || run.flowops.iter().enumerate();
-    let ran: Vec<(usize, &FlowopResult)> = all().filter(|(_, f)| f.ops > 0 || !f.errors.is_empty()).collect();
+    // One that was not done at the end, or only waited for a file, has begun.
+    let began = |f: &FlowopResult| f.ops > 0 || !f.errors.is_empty() || f.late_ops > 0 || f.starved_seconds > 0.0;
+    let ran: Vec<(usize, &FlowopResult)> = all().filter(|(_, f)| began(f)).collect();
     let idle = run.flowops.len() - ran.len();
     if ran.is_empty() || idle <= MOST_IDLE { (all().collect(), 0) } else { (ran, idle) }
 }

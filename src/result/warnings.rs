@@ -421,8 +421,8 @@ impl Warning {
     pub fn advice(&self) -> &'static str {
         match self {
             Self::NotComplete { .. } => {
-                "compare with care: the figures cover only the time until the run ended; a replay that was not as recorded \
-                 has made all calls, and some of them did something else"
+                "compare with care: the figures cover only the time until the run ended, or, of a replay, calls that did \
+                 something else"
             }
             Self::Errors { .. } => {
                 "find the cause before you use the figures: failed operations are in no other figure"

@@ -21,8 +21,11 @@ pub fn annotations(sheet: &Sheet) -> String {
         if check.outcome == CheckOutcome::Unclear && sheet.checks[..at].iter().any(|other| is_like(&other)) {
             continue;
         }
-        let others = sheet.checks[at + 1..].iter().filter(is_like).count();
-        let others = if others > 0 { format!(" and {others} others") } else { String::new() };
+        let others = match check.outcome {
+            CheckOutcome::Unclear => sheet.checks[at + 1..].iter().filter(is_like).count(),
+            _ => 0,
+        };
+        let others = if others > 0 { format!(" and {others} more") } else { String::new() };
         let title =
             escaped(&format!("{}: {}{others}", sheet.title, check.name)).replace(':', "%3A").replace(',', "%2C");
         lines += &format!("::{kind} title={title}::{}\n", escaped(&check.text));

@@ -318,6 +318,6 @@ fn names_are_no_markup_of_junit_and_github() {
     // The same reason is told once, and the class is that of each day.
     let sheet = Sheet { class: "ops".into(), checks: ["a", "b", "c"].map(|name| check(name, 11)).to_vec(), ..sheet };
     let text = github::annotations(&sheet);
-    assert!(text.matches("::warning").count() == 1 && text.contains("%3A a and 2 others::"), "{text}");
+    assert!(text.matches("::warning").count() == 1 && text.contains("%3A a and 2 more::"), "{text}");
     assert_eq!(junit::write(&sheet).matches(" classname=\"ops\"").count(), 3);
 }

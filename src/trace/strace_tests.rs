@@ -187,3 +187,18 @@ fn a_text_without_names_and_times_has_what_it_tells() {
         assert!(import_strace(text.as_bytes(), TraceScope::default(), |_, _| Ok(())).is_err(), "{text}");
     }
 }
+
+#[test]
+fn a_question_for_a_terminal_is_of_the_descriptor_only() {
+    let text = "7 100.001 ioctl(3</w/a>, TCGETS, 0x7ffe) = -1 ENOTTY (Inappropriate ioctl for device) <0.000010>\n\
+                7 100.002 ioctl(3</w/a>, FS_IOC_FIEMAP, 0x7ffe) = 0 <0.000010>\n";
+    let mut found = Vec::new();
+    import_strace(text.as_bytes(), TraceScope::default(), |event, _| {
+        if let TraceEvent::Call(call) = event {
+            found.push(call.is_of_descriptor_only());
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(found, [true, false]);
+}

@@ -100,7 +100,7 @@ fn explain_knows_every_label_of_the_outputs() {
     assert!(seen > 60, "only {seen} labels were found");
 }
 
-/// The labels of lines such as `lost: 0`, up to the line that begins with `last`.
+/// The labels of lines such as `lost: 0`.
 fn line_labels(text: &str) -> impl Iterator<Item = String> {
     let lines = text.lines().filter(|line| !line.starts_with([' ', '/']) && !line.contains("differs: "));
     lines.filter_map(|line| Some(line.split_once(": ")?.0.to_owned())).filter(|label| !label.contains([',', '.', '/']))

@@ -136,7 +136,7 @@ fn a_trace_that_ends_early_or_needs_more_room_than_there_is_is_refused() {
     assert!(refused.stderr.contains("error[E0509]: not enough space in"), "{}", refused.shown());
 }
 
-/// A file system of 64 MiB for the replay.
+/// A replay in a directory of a file system.
 fn replay_on(mount: &Mount, program: &RecordedProgram, trace: &Path, more: &[&str]) -> crate::cmd::Wml {
     let dir = mount.dir().join("d");
     fs::create_dir_all(&dir).unwrap();
@@ -176,14 +176,9 @@ fn a_trace_that_writes_more_than_fits_is_refused_before_it() {
         (format!("cat l m n >x && {} && rm l m && {}", fill("y"), fill("z")), false),
     ] {
         let lay_out = |dir: &Path| {
-            fs::write(dir.join("l"), vec![1; 10 << 20]).unwrap();
-            for name in ["m", "n"] {
-                fs::hard_link(dir.join("l"), dir.join(name)).unwrap();
-            }
-        };
-        let lay_out = |dir: &Path| {
             if command.contains("cat l") {
-                lay_out(dir);
+                fs::write(dir.join("l"), vec![1; 10 << 20]).unwrap();
+                ["m", "n"].iter().for_each(|name| fs::hard_link(dir.join("l"), dir.join(name)).unwrap());
             }
         };
         let program = RecordedProgram::new(lay_out, &command);
@@ -207,7 +202,8 @@ fn a_replay_whose_space_others_take_ends_before_the_file_system_is_full() {
     let mount = Mount::new(Fs::Tmpfs, 64 << 20);
     let running = replay_on(&mount, &program, &trace, &["--speed", "timed"]).result().start();
     let made = mount.dir().join("d/wmlrun-replay").join(program.work().strip_prefix("/").unwrap());
-    while !made.join("a").exists() {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
+    while !made.join("a").exists() && std::time::Instant::now() < deadline {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let _ = fs::write(mount.dir().join("other"), vec![1; 63 << 20]);

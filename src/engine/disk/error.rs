@@ -212,7 +212,7 @@ pub const CODES: &[CodeRow] = &[
     ("E0508", "a tree that can't be adopted",
         "`--adopt` accepts a tree that has the structure of a file set: 8-digit serial numbers from 1 without gaps, files in the lowest directories only, and as many files as the set has entries. A set with `prealloc` below 100 and without leaf directories may lack files, but no directories; the files that are there are then those that exist at the start. Each file must have the size that the script defines, unless the set has `reuse`, which truncates or extends the files."),
     ("E0509", "not enough space",
-        "The file set, or what a replay writes, does not fit, or would leave less free space than wmlrun reserves (the larger of 1 % and 256 MiB; 5 % of a small file system). Nothing was created. Make the set smaller, or use another file system."),
+        "The file set, or what a replay writes, does not fit, or would leave less free space than wmlrun reserves (the larger of 1 % and 256 MiB; 5 % of a small file system). Nothing was created. Make the set smaller, or use another file system (`--dir`)."),
     ("E0510", "not enough inodes",
         "The file system has fewer free inodes than the set has files and directories. Nothing was created."),
     ("E0511", "not enough memory",

@@ -95,8 +95,8 @@ impl Fidelity {
         if self.pairs >= LEAST_PAIRS
             && self.rows.iter().any(|row| row.verdict == FidelityVerdict::Unknown && is_beyond(row))
         {
-            let why = "An unclear row may have an interval outside of its limit: of so many rows one has by chance, and it is \
-                       outside only if a wider interval is, which allows for that.";
+            let why = "Of so many rows one has an interval outside of its limit by chance. So a row is outside only if a wider \
+                       interval is, corrected for their number.";
             table.below.push(why.to_owned());
         }
         let blocks = [Some(SheetBlock::Facts { pairs, is_wrapped: true }), table.block()];
