@@ -1,5 +1,6 @@
 //! Tests mistyped command lines: the message names what was probably meant, and nothing is made.
 
+use crate::cmd::squeezed;
 use crate::experiments::{Lab, SHORT, any_verdict, exits};
 use std::fs;
 
@@ -114,7 +115,7 @@ fn the_arms_of_a_comparison_have_the_names_of_the_report() {
     assert!(shown.contains("paired t-test over 2 blocks") && !shown.contains("not interleaved"), "{shown}");
     // Two folders were not made in blocks of each other.
     any_verdict(&lab.command(&words.replace("--results r", "--results s")).output().unwrap());
-    let shown = any_verdict(&lab.command("compare r:a s:a --tolerance 90%").output().unwrap());
+    let shown = squeezed(&any_verdict(&lab.command("compare r:a s:a --tolerance 90%").output().unwrap()));
     assert!(shown.contains("not interleaved"), "{shown}");
     let output = lab.command("compare r:c r:a").output().unwrap();
     assert!(exits(&output, 2, "compare r:c r:a").contains("its arms are a, b"), "{output:?}");
