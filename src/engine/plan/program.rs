@@ -212,7 +212,7 @@ struct Level {
 /// A mix whose flowops are being unrolled.
 struct MixDraft {
     how: Mix,
-    /// Index of its [`Draft::Choose`].
+    /// Index of its [`PlanStep::Choose`].
     choose: usize,
     sum: f64,
     upto: Vec<f64>,
