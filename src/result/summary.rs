@@ -56,7 +56,7 @@ pub struct Summary {
     pub errors: u64,
 }
 
-/// Processor time of a run, the input of [`Summary::with_processors`].
+/// Processor time of a run, the input of `Summary::with_processors`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuTime {
     /// User and system time of the program in seconds, without that of commands; `None` if not measured.
