@@ -145,7 +145,7 @@ impl Planned {
             let text = format!("{} has no cell or level `{}`", found.name, printable::line(cell));
             return Err(Failure::wrong(
                 text,
-                "`--plan` lists the cells; `FACTOR=LEVEL` is a level that several factors have",
+                "`--plan` lists the cells; if several factors have the level, write `FACTOR=LEVEL`",
             ));
         }
         if args.method.is_some() && file.tables.curve.is_none() {

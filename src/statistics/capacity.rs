@@ -273,12 +273,12 @@ impl CapacitySearch {
     /// The excesses of the runs at a load.
     fn excesses(&self, load: f64) -> Vec<f64> {
         let at_load = self.probes.iter().filter(|probe| (probe.load - load).abs() <= 1e-9 * load);
-        without_outliers(&at_load.copied().collect::<Vec<_>>()).0.iter().map(|probe| probe.excess).collect()
+        winsorized(&at_load.copied().collect::<Vec<_>>()).0.iter().map(|probe| probe.excess).collect()
     }
 }
 
-/// Draws runs that are far from the others at their load nearer to them. Returns all, and how many were far.
-fn without_outliers(probes: &[LoadProbe]) -> (Vec<LoadProbe>, usize) {
+/// Moves runs that are far from the median of their load to the farthest that counts. Returns all, and how many moved.
+fn winsorized(probes: &[LoadProbe]) -> (Vec<LoadProbe>, usize) {
     let clamped = |probe: &LoadProbe| LoadProbe { excess: probe.excess.clamp(-MOST_EXCESS, MOST_EXCESS), ..*probe };
     let mut all: Vec<LoadProbe> = probes.iter().map(clamped).collect();
     all.sort_by(|a, b| a.load.total_cmp(&b.load));
@@ -310,8 +310,8 @@ fn without_outliers(probes: &[LoadProbe]) -> (Vec<LoadProbe>, usize) {
 fn crossing(probes: &[LoadProbe], low: f64, high: f64) -> Option<Estimate> {
     let is_between = |probe: &&LoadProbe| probe.load >= low * (1.0 - 1e-9) && probe.load <= high * (1.0 + 1e-9);
     let between: Vec<LoadProbe> = probes.iter().filter(is_between).copied().collect();
-    let (steady, outliers) = without_outliers(&between);
-    let points: Vec<(f64, f64)> = steady.iter().map(|probe| (probe.load.ln(), probe.excess)).collect();
+    let (between, outliers) = winsorized(&between);
+    let points: Vec<(f64, f64)> = between.iter().map(|probe| (probe.load.ln(), probe.excess)).collect();
     let n = points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
     let (load, excess) = (mean(|point| point.0), mean(|point| point.1));
@@ -321,7 +321,7 @@ fn crossing(probes: &[LoadProbe], low: f64, high: f64) -> Option<Estimate> {
         return None;
     }
     let residuals: f64 = points.iter().map(|point| (point.1 - excess - slope * (point.0 - load)).powi(2)).sum();
-    // What was drawn nearer says nothing of the scatter.
+    // A run that was moved says nothing about the scatter.
     let df = n - 2.0 - outliers as f64;
     if df < 1.0 {
         return None;

@@ -117,7 +117,7 @@ fn a_learned_script_does_what_the_program_does_and_a_changed_one_is_named() {
     }
     let text = fs::read_to_string(&learned.script).unwrap();
     assert!(
-        text.contains("\n# Fidelity: The script differs in ") && !text.contains("not compared with the program"),
+        text.contains("\n# Fidelity: Outside of the limits: ") && !text.contains("not compared with the program"),
         "{text}"
     );
     Wml::new().args(["check"]).args([&learned.script]).run().exits(0);

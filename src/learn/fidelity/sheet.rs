@@ -75,7 +75,9 @@ impl Fidelity {
             format!("{} of {} inside", self.count(FidelityVerdict::Inside), count(self.rows.len() as u64, "row"));
         match self.verdict() {
             FidelityVerdict::Inside => format!("The script does what the program does: {inside} of the limits."),
-            FidelityVerdict::Outside => format!("The script differs in {}; {inside}.", named(FidelityVerdict::Outside)),
+            FidelityVerdict::Outside => {
+                format!("Outside of the limits: {}; {inside}.", named(FidelityVerdict::Outside))
+            }
             FidelityVerdict::Unknown => format!("Nothing is outside of the limits; {inside}."),
         }
     }

@@ -187,7 +187,7 @@ fn planted_changes_are_outside_in_their_rows() {
             let outside = named(&fidelity, FidelityVerdict::Outside);
             let text = wml_sheet::text::write(&fidelity.sheet("app.wml", "app"));
             let first = row.split(' ').next().unwrap();
-            let says = text.contains("The script differs in ") && text.contains(first);
+            let says = text.contains("Outside of the limits: ") && text.contains(first);
             (!outside.contains(row) || !says).then(|| format!("{what}: {outside:?}"))
         })
         .collect();
@@ -371,7 +371,7 @@ fn the_header_has_the_last_comparison() {
         "# app: learned\n#\n# Transaction: loop1, ends with `closefile` of x.\n#\n# Fidelity: none yet.\n\nrun 60\n";
     let fidelity = compared(Behaviour { syncs: 0, ..PROGRAM }, 3);
     let once = fidelity.in_header(script, "Once.", &[]);
-    assert!(once.contains("# Fidelity: The script differs in ") && once.ends_with("\n\nrun 60\n"), "{once}");
+    assert!(once.contains("# Fidelity: Outside of the limits: ") && once.ends_with("\n\nrun 60\n"), "{once}");
     assert!(once.contains("\n#   syncs a transaction ") && !once.contains("none yet"), "{once}");
     let shown = fidelity_in(&once).unwrap();
     assert!(shown.contains("Once.") && shown.contains("\nrow ") && !shown.contains('#'), "{shown}");
